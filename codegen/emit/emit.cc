@@ -11,6 +11,7 @@
 #include "codegen/emit/embedded.h"
 #include "codegen/emit/file_marks.h"
 #include "codegen/emit/kernel_files.h"
+#include "codegen/emit/schedule_tables_json.h"
 #include "jinja/engine.h"
 #include "jinja/line_breaks.h"
 #include "nlohmann/json.hpp"
@@ -204,7 +205,7 @@ class Emitter {
   /// For the benchmark.
   void add_timed_schedules() {
     const std::string schedule = of_target("layers.h.j2");
-    data_["is_timed"] = true;
+    set_timed(data_, true);
     if (program_.sizes.empty()) {
       render(schedule, "apps/layers.h");
     } else {
@@ -212,10 +213,10 @@ class Emitter {
     }
     for (std::size_t i = 0; i < sized_schedules(); ++i) {
       Json data = data_of(i);
-      data["is_timed"] = true;
+      set_timed(data, true);
       render(schedule, fmt::format("apps/layers_{}.h", data["label"].get<std::string>()), data);
     }
-    data_["is_timed"] = false;
+    set_timed(data_, false);
     data_["timed_runs"] = timed_runs();
   }
 

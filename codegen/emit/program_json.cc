@@ -434,6 +434,9 @@ Json program_json(const Program& program, const EmitOptions& options) {
   out["name"] = program.name;
   out["upper"] = capitals(program.name);
   out["cuda"] = info_of(program.target).has_device_memory;
+  out["of_state_data"] = info_of(program.target).has_device_memory
+                             ? "\n * `data` is memory of the host or the device. Waits for the stream."
+                             : "";
   out["cuda_archs"] = fmt::format("{}", fmt::join(options.cuda_archs, " "));
   out["cuda_cmake_archs"] = cmake_architectures(options.cuda_archs);
   add_architectures(out, program);

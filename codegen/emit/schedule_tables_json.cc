@@ -366,10 +366,16 @@ void add_layers(Json& out, const Program& program, const Schedule& schedule) {
     layer["has_bytes_text"] = layer["multiplies_bytes"].get<bool>() ? "true" : "false";
   }
   add_layer_rows(out, program, figures);
-  out["is_timed"] = false;  // of the schedule that is being rendered
+  set_timed(out, false);
 }
 
 }  // namespace
+
+void set_timed(Json& out, bool is_timed) {
+  out["is_timed"] = is_timed;
+  out["marks_parameter"] = is_timed ? "LayerMarks& marks, " : "";
+  out["marks_argument"] = is_timed ? "marks, " : "";
+}
 
 Json port_json(const std::string& c_name, const std::string& model_name, const std::string& c_type,
                const ir::TensorType& type, std::size_t index) {
@@ -426,6 +432,9 @@ void add_schedule_tables(Json& out, const Program& program, const Schedule& sche
   const DeviceSchedule device = schedule.device.value_or(DeviceSchedule{});
   out["graph_steps"] = std::max<std::int64_t>(1, device.graph_steps);
   out["has_host"] = device.host_bytes > 0;
+  // Within the lists of parameters and arguments of the steps on CUDA.
+  out["host_parameter"] = device.host_bytes > 0 ? ", std::byte* host" : "";
+  out["host_argument"] = device.host_bytes > 0 ? ", CapturedRun<Schedule>::of(memory)->host" : "";
   out["host_bytes"] = device.host_bytes;
   out["has_host_weights"] = !device.host_weights.empty();
   out["host_weights"] = Json::array();

@@ -14,6 +14,9 @@ nlohmann::ordered_json offset_json(const Offset& offset);
 /// Initialisers of a table, "{1, 3}, {}": of numbers and of expressions over NAME_sizes.
 std::string shapes_text(const Program& program, const std::vector<ir::Shape>& shapes);
 
+/// Whether the schedule that is rendered next has marks between its layers.
+void set_timed(nlohmann::ordered_json& out, bool is_timed);
+
 void add_schedule_tables(nlohmann::ordered_json& out, const Program& program, const Schedule& schedule);
 
 }  // namespace gcompile

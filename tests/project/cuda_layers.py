@@ -77,7 +77,7 @@ def case_times(world):
     file, page = world.path("layers.json"), world.path("measured.html")
     file.write_text(json.dumps(told))
     world.run([world.gcompile, "report", project, "--layers", file, "-o", page])
-    contains(page.read_text(), "<h3>Measured</h3>", "keep them from overlapping", "of predicted</th></tr>")
+    contains(page.read_text(), "<h3>Measured</h3>", "keep them from overlapping", "of predicted</th>\n</tr>")
     contains(world.run([bench, "--compare", file, "--repeat", "1"]).stdout, layers[0]["function"])
     trace = world.path("trace.json")
     contains(world.run([bench, "--trace", trace, "--repeat", "3"]).stdout, f"3 runs of {len(layers)} layers")
