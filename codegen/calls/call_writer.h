@@ -168,7 +168,7 @@ class EpilogueWriter {
   std::string write_value(CodeText& code, const Parts& parts) const;
   std::string store_text(const Parts& parts, const std::string& value) const;
   static bool stores_rows(const Parts& parts);
-  static void write_function(CodeText& code, const std::string& head, const std::string& body_input,
+  static void write_function(CodeText& code, const std::string& head, const std::string& input,
                              const CodeText& body);
   void write_functions(CodeText& code, const Parts& parts) const;
   Text functor_text(const Parts& parts);

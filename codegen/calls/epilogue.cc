@@ -315,7 +315,7 @@ std::string EpilogueWriter::store_text(const Parts& parts, const std::string& va
 bool EpilogueWriter::stores_rows(const Parts& parts) { return parts.store.position == "y + m * y_row + n"; }
 
 /// A function of the functor. Parameters that its body does not mention have no name.
-void EpilogueWriter::write_function(CodeText& code, const std::string& head, const std::string& body_input,
+void EpilogueWriter::write_function(CodeText& code, const std::string& head, const std::string& input,
                                     const CodeText& body) {
   const std::set<std::string> used = identifiers_of(body.plain());
   const auto named = [&](const char* type, const char* name) {
@@ -323,7 +323,7 @@ void EpilogueWriter::write_function(CodeText& code, const std::string& head, con
   };
   code.line("template <class L, class V>");
   code.open(fmt::format("GCRT_INLINE {}({}, {}, {}, {}) const {{", head, named("L", "lane"),
-                        named("V", body_input.c_str()), named("std::ptrdiff_t", "m"),
+                        named("V", input.c_str()), named("std::ptrdiff_t", "m"),
                         named("std::ptrdiff_t", "n")));
   code.append(body.text(), 2);
   code.close();

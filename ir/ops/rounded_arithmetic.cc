@@ -12,7 +12,7 @@ std::vector<int> RoundedArithmetic::cubic_weights(double a, int ratio) const {
     }
     return sum;
   };
-  // For a distance up to 1 and for one beyond.
+  // `near` is the polynomial of distances up to 1, `far` that of those beyond.
   const auto near = [&](int d) { return polynomial(d, a + 2, -(a + 3), 0, 1); };
   const auto far = [&](int d) { return polynomial(d, a, -5 * a, 8 * a, -4 * a); };
   const int one = number(1), rest = sub(one, ratio);

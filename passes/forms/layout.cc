@@ -269,21 +269,23 @@ class Assigner {
     return at->second = result;
   }
 
-  /// Where no kernel takes attention over operands as they lie, because one of them has its last axis at steps that
-  /// only a run knows, these are copied.
-  void convert_rows_of_attention(NodeId id) {
-    const auto* contract = std::get_if<ir::ContractForm>(graph_.node(id).form.get());
-    if (!prices_ || !contract || !std::holds_alternative<ir::AttentionWork>(contract->work)) return;
+  /// Where no kernel takes a contraction of operands as they lie, because one of them has its last axis at steps
+  /// that only a run knows, these are copied.
+  void convert_open_rows(NodeId id) {
+    if (!prices_ || !std::holds_alternative<ir::ContractForm>(*graph_.node(id).form)) return;
     const auto lies = [&](ValueId value) {
       const auto known = strides_.find(value);
       return known == strides_.end() ? ir::row_major_strides(shape(value)) : known->second;
     };
+    const auto is_open = [&](ValueId value) {
+      return value.valid() && !shape(value).empty() && !lies(value).back().is_constant();
+    };
+    const std::vector<ValueId> operands = graph_.node(id).operands;
+    if (std::none_of(operands.begin(), operands.end(), is_open)) return;
     const std::optional<ir::Problem> problem = ir::problem_of(graph_, id, *graph_.node(id).form, lies, false);
     if (!problem || !prices_->offers(*problem).empty()) return;
-    const std::vector<ValueId> operands = graph_.node(id).operands;
     for (std::size_t i = 0; i < operands.size(); ++i) {
-      if (!operands[i].valid() || shape(operands[i]).empty() || lies(operands[i]).back().is_constant())
-        continue;
+      if (!is_open(operands[i])) continue;
       Order rows(shape(operands[i]).size());  // in so many words: no view of something else
       std::iota(rows.begin(), rows.end(), 0);
       graph_.set_operand(id, static_cast<int>(i), converted(operands[i], rows));
@@ -291,7 +293,7 @@ class Assigner {
   }
 
   void convert_operand(NodeId id) {
-    convert_rows_of_attention(id);
+    convert_open_rows(id);
     const ir::LayoutOffer* settled = offer(id);
     for (std::size_t i = 0; settled && i < settled->operands.size(); ++i) {
       const ValueId operand = graph_.node(id).operands[i];

@@ -67,13 +67,6 @@ std::string guard_transpose(const Match& match) {
   return "";
 }
 
-ValueId reshaped(Rewriter& rewriter, ValueId value, const Shape& shape) {
-  if (rewriter.type_of(value).shape == shape) return value;
-  ir::Attributes attributes;
-  attributes.set("allowzero", std::int64_t{1});
-  return rewriter.emit("Reshape", {value, rewriter.add_ints(shape)}, std::move(attributes));
-}
-
 ValueId build_reshape(Rewriter& rewriter) {
   return reshaped(rewriter, rewriter.value("x"), rewriter.result_type().shape);
 }

@@ -112,4 +112,11 @@ std::vector<std::int64_t> normalised(std::vector<std::int64_t> axes, int rank) {
   return axes;
 }
 
+ir::ValueId reshaped(Rewriter& rewriter, ir::ValueId value, const ir::Shape& shape) {
+  if (rewriter.type_of(value).shape == shape) return value;
+  ir::Attributes attributes;
+  attributes.set("allowzero", std::int64_t{1});
+  return rewriter.emit("Reshape", {value, rewriter.add_ints(shape)}, std::move(attributes));
+}
+
 }  // namespace gcompile::passes

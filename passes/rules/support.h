@@ -31,6 +31,9 @@ std::vector<std::int64_t> ints_of(const Match& match, std::string_view name);
 /// Element of `tensor` that position `i` of `shape`, to which it broadcasts, is read from.
 std::int64_t position_under(const ir::Shape& tensor, const ir::Shape& shape, std::int64_t i);
 
+/// The value, as it is or through a Reshape, whose zeros are sizes.
+ir::ValueId reshaped(Rewriter& rewriter, ir::ValueId value, const ir::Shape& shape);
+
 /// Axes in [0, rank), in the given order.
 std::vector<std::int64_t> normalised(std::vector<std::int64_t> axes, int rank);
 

@@ -18,13 +18,6 @@ using Ints = std::vector<std::int64_t>;
 
 // What rules emit -------------------------------------------------------------------------------------------
 
-ValueId reshape(Rewriter& rewriter, ValueId value, const Shape& shape) {
-  if (rewriter.type_of(value).shape == shape) return value;
-  ir::Attributes attributes;
-  attributes.set("allowzero", std::int64_t{1});
-  return rewriter.emit("Reshape", {value, rewriter.add_ints(shape)}, std::move(attributes));
-}
-
 ValueId transpose(Rewriter& rewriter, ValueId value, const Ints& perm) {
   ir::Attributes attributes;
   attributes.set("perm", perm);
@@ -60,7 +53,7 @@ ValueId pad(Rewriter& rewriter, ValueId value, std::size_t axis, std::int64_t be
   return rewriter.emit("Pad", {value, rewriter.add_ints(pads)}, std::move(attributes));
 }
 
-ir::Attributes window_attributes(const Window& window, std::int64_t groups) {
+ir::Attributes attributes_of(const Window& window, std::int64_t groups) {
   ir::Attributes attributes;
   attributes.set("kernel_shape", window.kernel);
   attributes.set("strides", window.strides);
@@ -75,7 +68,7 @@ ValueId convolution(Rewriter& rewriter, std::string_view op, ValueId x, ValueId 
                     const Window& window, std::int64_t groups) {
   std::vector<ValueId> operands = {x, w};
   if (has_bias && rewriter.has("bias")) operands.push_back(rewriter.value("bias"));
-  return rewriter.emit(op, std::move(operands), window_attributes(window, groups));
+  return rewriter.emit(op, std::move(operands), attributes_of(window, groups));
 }
 
 /// The window along axes [first, first + count) of its own.
@@ -117,27 +110,27 @@ std::string guard_volume(const Match& match) {
 /// (N, D, C, H, W) as images.
 ValueId images(Rewriter& rewriter, ValueId value) {
   const Shape s = rewriter.type_of(value).shape;
-  return reshape(rewriter, value, {s[0] * s[1], s[2], s[3], s[4]});
+  return reshaped(rewriter, value, {s[0] * s[1], s[2], s[3], s[4]});
 }
 
 /// The images of a convolution as volumes of `depth` of them.
 ValueId volumes(Rewriter& rewriter, ValueId value, Dim batch, Dim depth) {
   const Shape s = rewriter.type_of(value).shape;
-  return transpose(rewriter, reshape(rewriter, value, {batch, depth, s[1], s[2], s[3]}), kDepthFirst);
+  return transpose(rewriter, reshaped(rewriter, value, {batch, depth, s[1], s[2], s[3]}), kDepthFirst);
 }
 
 /// A window of one pixel: rows of an image are planes, and its columns all pixels of a plane.
 ValueId along_depth(Rewriter& rewriter, const Window& window, std::int64_t groups) {
   const Shape& x = rewriter.shape("x");
   const Shape& w = rewriter.shape("w");
-  const ValueId planes = reshape(rewriter, rewriter.value("x"), {x[0], x[1], x[2], x[3] * x[4]});
-  const ValueId weights = reshape(rewriter, rewriter.value("w"), {w[0], w[1], w[2], 1});
+  const ValueId planes = reshaped(rewriter, rewriter.value("x"), {x[0], x[1], x[2], x[3] * x[4]});
+  const ValueId weights = reshaped(rewriter, rewriter.value("w"), {w[0], w[1], w[2], 1});
   const Window rows{{window.kernel[0], 1},
                     {window.strides[0], 1},
                     {window.dilations[0], 1},
                     {window.begin(0), 0, window.end(0), 0}};
-  return reshape(rewriter, convolution(rewriter, "Conv", planes, weights, true, rows, groups),
-                 rewriter.result_type().shape);
+  return reshaped(rewriter, convolution(rewriter, "Conv", planes, weights, true, rows, groups),
+                  rewriter.result_type().shape);
 }
 
 /// Images whose channels are those of all planes that a window takes.
@@ -159,7 +152,7 @@ ValueId build_volume(Rewriter& rewriter) {
     ValueId sum;
     for (std::int64_t k = 0; k < taps; ++k) {
       const ValueId tap = slice(rewriter, rewriter.value("w"), 2, k, 1, 1);
-      const ValueId weights = reshape(rewriter, tap, {w[0], w[1], w[3], w[4]});
+      const ValueId weights = reshaped(rewriter, tap, {w[0], w[1], w[3], w[4]});
       const ValueId part =
           convolution(rewriter, "Conv", images(rewriter, planes[static_cast<std::size_t>(k)]), weights,
                       k == 0, image, groups);
@@ -169,12 +162,12 @@ ValueId build_volume(Rewriter& rewriter) {
   }
   const Shape x = rewriter.type_of(planes[0]).shape;  // (N, D, C, H, W)
   if (groups > 1) {
-    for (ValueId& plane : planes) plane = reshape(rewriter, plane, {x[0], x[1], groups, each, x[3], x[4]});
+    for (ValueId& plane : planes) plane = reshaped(rewriter, plane, {x[0], x[1], groups, each, x[3], x[4]});
   }
   const ValueId joined = concat(rewriter, planes, groups > 1 ? 3 : 2);
-  const ValueId stacked = reshape(rewriter, joined, {x[0] * x[1], Dim(groups * taps * each), x[3], x[4]});
-  const ValueId weights = reshape(rewriter, transpose(rewriter, rewriter.value("w"), kDepthFirst),
-                                  {w[0], Dim(taps * each), w[3], w[4]});
+  const ValueId stacked = reshaped(rewriter, joined, {x[0] * x[1], Dim(groups * taps * each), x[3], x[4]});
+  const ValueId weights = reshaped(rewriter, transpose(rewriter, rewriter.value("w"), kDepthFirst),
+                                   {w[0], Dim(taps * each), w[3], w[4]});
   return volumes(rewriter, convolution(rewriter, "Conv", stacked, weights, true, image, groups), batch,
                  count);
 }
@@ -240,9 +233,9 @@ ValueId interleaved(Rewriter& rewriter, std::vector<ValueId> phases, std::size_t
   if (phases.size() == 1) return phases[0];
   Shape one = s, all = s;
   one.insert(one.begin() + static_cast<std::ptrdiff_t>(axis) + 1, 1);
-  for (ValueId& phase : phases) phase = reshape(rewriter, phase, one);
+  for (ValueId& phase : phases) phase = reshaped(rewriter, phase, one);
   all[axis] = s[axis] * static_cast<std::int64_t>(phases.size());
-  return reshape(rewriter, concat(rewriter, phases, static_cast<std::int64_t>(axis) + 1), all);
+  return reshaped(rewriter, concat(rewriter, phases, static_cast<std::int64_t>(axis) + 1), all);
 }
 
 /// The taps of one phase along an axis of the weights, as a convolution takes them: the last first.
@@ -293,7 +286,7 @@ ValueId build_transposed_depthwise(Rewriter& rewriter) {
   }
   apart.push_back(x[1]);
   for (const Phases& axis : phases) apart.push_back(axis.count);
-  out = reshape(rewriter, transpose(rewriter, reshape(rewriter, out, apart), perm), together);
+  out = reshaped(rewriter, transpose(rewriter, reshaped(rewriter, out, apart), perm), together);
   for (std::size_t i = 0; i < phases.size(); ++i)
     out = slice(rewriter, out, static_cast<std::int64_t>(i) + 2, 0, y[i + 2], 1);
   return out;
@@ -330,11 +323,11 @@ ValueId build_transposed_volume(Rewriter& rewriter) {
     for (std::int64_t j = 0; j < phases.taps(r); ++j) {
       planes.push_back(slice(rewriter, padded, 1, before + phases.shift(r) - j, phases.count, 1));
       const ValueId tap = slice(rewriter, rewriter.value("w"), 2, phases.first(r) + j * phases.stride, 1, 1);
-      taps.push_back(reshape(rewriter, tap, {w[0], w[1], w[3], w[4]}));
+      taps.push_back(reshaped(rewriter, tap, {w[0], w[1], w[3], w[4]}));
     }
     const ValueId part = convolution(rewriter, "ConvTranspose", images(rewriter, concat(rewriter, planes, 2)),
                                      concat(rewriter, taps, 0), true, image, 1);
-    results.push_back(reshape(rewriter, part, {x[0], phases.count, y[1], y[3], y[4]}));
+    results.push_back(reshaped(rewriter, part, {x[0], phases.count, y[1], y[3], y[4]}));
   }
   const ValueId all = interleaved(rewriter, std::move(results), 1);
   return transpose(rewriter, slice(rewriter, all, 1, 0, y[2], 1), kDepthFirst);
@@ -363,21 +356,21 @@ ValueId build_multiplied(Rewriter& rewriter) {
   one[0] = groups;
   std::vector<ValueId> results;
   for (std::int64_t i = 0; i < count; ++i) {
-    const ValueId split = reshape(rewriter, rewriter.value("w"), apart);
+    const ValueId split = reshaped(rewriter, rewriter.value("w"), apart);
     std::vector<ValueId> operands = {rewriter.value("x"),
-                                     reshape(rewriter, slice(rewriter, split, 1, i, 1, 1), one)};
+                                     reshaped(rewriter, slice(rewriter, split, 1, i, 1, 1), one)};
     if (rewriter.has("bias")) {
-      const ValueId biases = reshape(rewriter, rewriter.value("bias"), {groups, count});
-      operands.push_back(reshape(rewriter, slice(rewriter, biases, 1, i, 1, 1), {groups}));
+      const ValueId biases = reshaped(rewriter, rewriter.value("bias"), {groups, count});
+      operands.push_back(reshaped(rewriter, slice(rewriter, biases, 1, i, 1, 1), {groups}));
     }
-    results.push_back(rewriter.emit("Conv", std::move(operands), window_attributes(window, groups)));
+    results.push_back(rewriter.emit("Conv", std::move(operands), attributes_of(window, groups)));
   }
   Shape sides = {y[0], count, groups};
   sides.insert(sides.end(), y.begin() + 2, y.end());
   Ints perm = {0, 2, 1};
   for (std::size_t i = 3; i < sides.size(); ++i) perm.push_back(static_cast<std::int64_t>(i));
-  return reshape(rewriter, transpose(rewriter, reshape(rewriter, concat(rewriter, results, 1), sides), perm),
-                 y);
+  return reshaped(rewriter,
+                  transpose(rewriter, reshaped(rewriter, concat(rewriter, results, 1), sides), perm), y);
 }
 
 // Maps of what these are ------------------------------------------------------------------------------------
@@ -401,7 +394,7 @@ std::string guard_map(const Match& match) {
 
 /// The view of a value of the shape of what it is one of now.
 ValueId same_view(Rewriter& rewriter, std::string_view view, ValueId value) {
-  if (!rewriter.is(view, "Transpose")) return reshape(rewriter, value, rewriter.shape(view));
+  if (!rewriter.is(view, "Transpose")) return reshaped(rewriter, value, rewriter.shape(view));
   return transpose(rewriter, value, rewriter.attributes(view).ints_of("perm"));
 }
 

@@ -19,6 +19,12 @@ struct OneNode {
   bool known = false;  // operands are constants rather than inputs of the graph
 };
 
+inline std::vector<double> reals(const ir::Tensor& tensor) {
+  std::vector<double> out;
+  for (std::int64_t i = 0; i < tensor.count(); ++i) out.push_back(tensor.real_at(i));
+  return out;
+}
+
 /// Normalises and infers a node that was added with the model's attributes.
 inline void complete(ir::Graph& graph, ir::NodeId id, int opset) {
   if (graph.node(id).op->normalise) {

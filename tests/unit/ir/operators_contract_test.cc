@@ -13,12 +13,6 @@ using ir::Shape;
 using ir::Tensor;
 using Ints = std::vector<std::int64_t>;
 
-std::vector<double> reals(const Tensor& tensor) {
-  std::vector<double> out;
-  for (std::int64_t i = 0; i < tensor.count(); ++i) out.push_back(tensor.real_at(i));
-  return out;
-}
-
 Tensor ramp(Shape shape) {
   std::vector<float> values(static_cast<std::size_t>(ir::element_count(shape)));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);

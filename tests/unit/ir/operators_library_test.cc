@@ -17,12 +17,6 @@ using ir::Tensor;
 using Ints = std::vector<std::int64_t>;
 using Reals = std::vector<double>;
 
-Reals reals(const Tensor& tensor) {
-  Reals out;
-  for (std::int64_t i = 0; i < tensor.count(); ++i) out.push_back(tensor.real_at(i));
-  return out;
-}
-
 OneNode top_k(const Tensor& x, const Tensor& k) {
   return {.op = "TopK", .operands = {&x, &k}, .results = 2, .known = true};
 }

@@ -19,12 +19,6 @@ using ir::ElementType;
 using ir::Shape;
 using ir::Tensor;
 
-std::vector<double> reals(const Tensor& tensor) {
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < tensor.count(); ++i) values.push_back(tensor.real_at(i));
-  return values;
-}
-
 Attributes with_ints(const char* name, std::vector<std::int64_t> values) {
   Attributes attributes;
   attributes.set(name, std::move(values));

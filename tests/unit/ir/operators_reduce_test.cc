@@ -16,12 +16,6 @@ using ir::Tensor;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-std::vector<double> reals(const Tensor& tensor) {
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < tensor.count(); ++i) values.push_back(tensor.real_at(i));
-  return values;
-}
-
 TEST(Reduce, AxesMayBeAnAttribute) {
   const Tensor x = floats({1, 2, 3, 4}, {2, 2});
   OneNode min{.op = "ReduceMin", .operands = {&x}, .opset = 11};

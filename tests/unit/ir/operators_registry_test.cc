@@ -27,12 +27,6 @@ Ints elements(const Tensor& tensor) {
   return out;
 }
 
-Reals reals(const Tensor& tensor) {
-  Reals out;
-  for (std::int64_t i = 0; i < tensor.count(); ++i) out.push_back(tensor.real_at(i));
-  return out;
-}
-
 void expect_near(const Tensor& actual, const Reals& expected) {
   ASSERT_EQ(actual.count(), static_cast<std::int64_t>(expected.size()));
   for (std::size_t i = 0; i < expected.size(); ++i) {

@@ -17,12 +17,6 @@ using ir::ResizeAxis;
 using ir::ResizeMethod;
 using ir::Tensor;
 
-std::vector<double> reals(const Tensor& tensor) {
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < tensor.count(); ++i) values.push_back(tensor.real_at(i));
-  return values;
-}
-
 TEST(ResizePlan, IntegralFactorsAreFormulas) {
   for (const char* nearest : {"floor", "round_prefer_floor", "round_prefer_ceil"}) {
     ResizeMethod method;

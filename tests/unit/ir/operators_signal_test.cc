@@ -17,12 +17,6 @@ using ir::Tensor;
 using ::testing::HasSubstr;
 using Reals = std::vector<double>;
 
-Reals reals(const Tensor& tensor) {
-  Reals out;
-  for (std::int64_t i = 0; i < tensor.count(); ++i) out.push_back(tensor.real_at(i));
-  return out;
-}
-
 /// Numbers without a pattern.
 std::vector<float> signal_of(std::int64_t count) {
   std::vector<float> out;

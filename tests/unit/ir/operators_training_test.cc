@@ -15,12 +15,6 @@ using ir::Tensor;
 using ::testing::HasSubstr;
 using Reals = std::vector<double>;
 
-Reals reals(const Tensor& tensor) {
-  Reals out;
-  for (std::int64_t i = 0; i < tensor.count(); ++i) out.push_back(tensor.real_at(i));
-  return out;
-}
-
 OneNode step(const std::string& op, int results) {
   return {.op = op, .results = results, .domain = "ai.onnx.preview.training"};
 }

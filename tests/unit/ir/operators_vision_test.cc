@@ -17,12 +17,6 @@ using ir::Tensor;
 using ::testing::HasSubstr;
 using Reals = std::vector<double>;
 
-Reals reals(const Tensor& tensor) {
-  Reals out;
-  for (std::int64_t i = 0; i < tensor.count(); ++i) out.push_back(tensor.real_at(i));
-  return out;
-}
-
 Tensor counted(const ir::Shape& shape) {
   std::vector<float> values;
   for (std::int64_t i = 0; i < ir::element_count(shape); ++i) values.push_back(static_cast<float>(i + 1));
