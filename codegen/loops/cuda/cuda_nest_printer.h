@@ -114,11 +114,13 @@ class CudaNestPrinter final : public NestPrinter {
   }
 
   /// Whether a thread can check its own indices, and leave where one is out of range: it works alone, and its
-  /// lanes have one in common.
+  /// lanes have one in common. An index that no address mentions, for its axis has one element or none, is not
+  /// of the nest: a nest of its own walks it.
   bool can_check(const std::vector<ir::BoundsCheck>& checks) const {
     const auto is_common = [&](const ir::BoundsCheck& check) {
       const std::uint64_t axes = dependence_[static_cast<std::size_t>(check.scalar)];
-      return plan_.lanes == 1 || (axes >> nest_.vector_axis & 1) == 0;
+      return std::find(nest_.nodes.begin(), nest_.nodes.end(), check.scalar) != nest_.nodes.end() &&
+             (plan_.lanes == 1 || (axes >> nest_.vector_axis & 1) == 0);
     };
     return nest_.form->is_map() && plan_.worker == Worker::kThread && plan_.packs == 1 &&
            std::all_of(checks.begin(), checks.end(), is_common);
@@ -136,6 +138,7 @@ class CudaNestPrinter final : public NestPrinter {
 
   void print_check(int scalar, ir::Range range) {
     bind_parallel_axes();
+    expressions_.declare(code_, {scalar}, bound_);
     code_.line(fmt::format("const std::int64_t index = {};", expressions_.text(scalar, false)));
     const std::string low = sizes_(range.low), high = sizes_(range.high);
     code_.line(fmt::format("if (index < {} || index >= {}) *trap = 1;", low, high));
