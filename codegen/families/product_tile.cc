@@ -11,29 +11,53 @@
 #include "codegen/kinds/dense_plan.h"
 #include "codegen/kinds/image_windows.h"
 #include "codegen/kinds/product_gemv.h"
+#include "codegen/loops/c_types.h"
 
 namespace gcompile {
 namespace {
 
-/// The work of one entry of the batch, cut as the entries beside it leave work for threads.
+bool is_of_floats(const ir::Problem& problem) {
+  return problem.operands[0].element == ir::ElementType::kFloat32;
+}
+
+std::int64_t bytes_of_element(const ir::Problem& problem) {
+  return ir::bits_of(problem.operands[0].element) / 8;
+}
+
+/// The work of one entry of the batch, cut as the entries beside it leave work for threads. Plans choose tiles
+/// for elements of four bytes.
 DenseWork entry_work(const ir::Problem& problem) {
   const Product product(problem);
-  DenseWork work = dense_work(product, 4);
+  DenseWork work = dense_work(product, bytes_of_element(problem));
   for (const std::size_t axis : product.axes.batch) work.groups *= product.out[axis];
+  work.has_tile = bytes_of_element(problem) == 4;
   return work;
 }
 
-/// Floats of the right side of an entry.
-ir::Dim panel_floats(const Product& product) { return ceil_div(product.columns, 16) * 16 * product.depth; }
+/// Elements of the right side of an entry.
+ir::Dim panel_elements(const Product& product) { return ceil_div(product.columns, 16) * 16 * product.depth; }
 
 std::int64_t scratch_bytes(const ir::Problem& problem, const KernelPlan& plan) {
   const bool packs = !problem.operands[1].constant;
-  return (packs ? std::int64_t{panel_floats(Product(problem))} * 4 : 0) +
+  return (packs ? std::int64_t{panel_elements(Product(problem))} * bytes_of_element(problem) : 0) +
          parked_bytes(entry_work(problem), plan);
 }
 
+/// The share of the peak of float32 that multiply-adds of the elements have.
+double rate_of(const ir::Problem& problem, const DenseWork& work, const Machine& machine) {
+  switch (problem.operands[0].element) {
+    case ir::ElementType::kFloat32:
+      return float_rate(work, machine);
+    case ir::ElementType::kInt64:
+    case ir::ElementType::kUInt64:
+      return 0.12;  // a vector has half of the lanes, and the product of two is made of three of 32 bits
+    default:
+      return 0.5;  // half of the lanes, or a product of 32 bits that takes two steps
+  }
+}
+
 std::int64_t time_of(const ir::Problem& problem, const DenseWork& work, const Machine& machine) {
-  return machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7 * float_rate(work, machine));
+  return machine.picoseconds(problem.multiply_adds(), problem.bytes(), 0.7 * rate_of(problem, work, machine));
 }
 
 std::int64_t parts_of(const ir::Problem& problem, const KernelPlan& plan, const Machine& machine) {
@@ -44,7 +68,7 @@ std::int64_t parts_of(const ir::Problem& problem, const KernelPlan& plan, const 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
   PlannedCost only;
   DenseWork work = entry_work(problem);
-  work.may_cut_depth = !machine.smallest_scratch;
+  work.may_cut_depth = !machine.smallest_scratch && is_of_floats(problem);
   only.plan = dense_plan(work, machine);
   only.cost.picoseconds = time_of(problem, work, machine);
   only.cost.scratch = parts_of(problem, only.plan, machine) * scratch_bytes(problem, only.plan);
@@ -72,15 +96,16 @@ void call(const ir::Problem& problem, const KernelPlan& chosen, CallWriter& writ
   writer.operand(0, "a");
   // Memory is that of the largest sizes, whatever is typical.
   const BatchItems batch(product, parts_of(ir::at_highest(problem), plan, writer.machine()), out.sizes);
-  const ir::Dim panels = panel_floats(product);
+  const ir::Dim panels = panel_elements(product);
+  const std::string element = kernel_type(problem.operands[0].element);
   ir::Shape b_strides;
   if (b_constant) {
     // One packed matrix per batch entry of the constant.
-    writer.packed(1, pack_panels(*b_constant, product_matrices(product.b)), "packed for gemm", "b");
+    writer.packed(1, pack_panels(*b_constant, product_matrices(product.b)), "packed for gemm", "b", element);
     b_strides = product.packed_strides(panels);
   } else {
     b_strides = writer.operand(1, "b").strides;
-    writer.scratch(ir::highest(batch.elements(panels) * 4), "packed", "float");
+    writer.scratch(ir::highest(batch.elements(panels) * bytes_of_element(problem)), "packed", element);
   }
   const std::int64_t parked = parked_bytes(work, plan);
   if (parked > 0) writer.scratch(batch.elements(parked), "sums", "float");
@@ -99,10 +124,13 @@ void call(const ir::Problem& problem, const KernelPlan& chosen, CallWriter& writ
     const std::string step = out.sizes(b_strides[last - 1]) + ", " + out.sizes(b_strides[last]);
     code.line(fmt::format("pack_b({}, {}, {}, {}, {});", depth, columns, batch.b(b_strides), step, packed));
   };
-  const std::string tile = dense_tile(plan, in_bfloat16(work, writer));
+  const std::string tile = is_of_floats(problem) ? dense_tile(plan, in_bfloat16(work, writer))
+                           : work.has_tile       ? dense_tile(plan)
+                                                 : "WideTile";
   if (!batch.is_one()) {
     write_blocking(plan, code);
-    batch.open(out, code, fmt::format("gemm_work_items<{}>({}, {}, blocking)", tile, rows, columns),
+    const std::string counted = is_of_floats(problem) ? tile : tile + ", " + element;
+    batch.open(out, code, fmt::format("gemm_work_items<{}>({}, {}, blocking)", counted, rows, columns),
                epilogue.named_axes(), b_strides, !b_constant || parked > 0);
   }
   if (!b_constant) pack();
@@ -120,13 +148,24 @@ void call(const ir::Problem& problem, const KernelPlan& chosen, CallWriter& writ
   out.body = code.text();
 }
 
-Refusal refuses_elements(const ir::Problem& problem, const Machine& machine) {
-  return refuse_unless_factors(problem, machine, 2, {0});
+/// Elements of the accumulator, which a MatMul's are. Where no kernel reads the right side as it lies
+/// (product.gemv), to pack it takes longer than to multiply a few rows by it.
+Refusal refuses_elements(const ir::Problem& problem, const Machine&) {
+  constexpr std::int64_t kFewRows = 4;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const ir::ElementType element = problem.operands[i].element;
+    if (element != problem.accumulator || ir::bits_of(element) < 32)
+      return fmt::format("elements of {}", name_of(element));
+  }
+  if (!is_of_floats(problem) && !problem.operands[1].constant &&
+      ir::highest(Product(problem).axes.row_count) < kFewRows)
+    return "few rows by a matrix of the run";
+  return std::nullopt;
 }
 
 /// Few rows of a constant B are product.gemv's.
 Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
-  if (Refusal elements = refuses_elements(problem, machine)) return elements;
+  if (Refusal elements = refuse_unless_factors(problem, machine, 2, {0})) return elements;
   if (Refusal large = refuse_beyond_32_bits(problem, machine)) return large;
   if (element_bytes(problem, 0) != 4 && Product(problem).axes.row_stride % 2 != 0) {
     return "rows of an odd number of elements of 16 bits";

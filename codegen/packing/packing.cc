@@ -40,8 +40,16 @@ std::vector<std::int64_t> all_taps(std::int64_t count) {
   return taps;
 }
 
+/// An element of panels: floats without denormals, all others as they are.
+template <class T>
+T panel_element(const std::byte* from, std::int64_t at) {
+  if constexpr (std::is_same_v<T, float>) return without_denormals(read<float>(from, at));
+  return read<T>(from, at);
+}
+
 /// One matrix whose rows lie contiguous along the columns. Sixteen rows at a time: as many streams are read
 /// in order, and each panel gets a whole kilobyte.
+template <class T>
 void write_panels_of_rows(const std::byte* from, const MatrixView& view, std::byte* to) {
   constexpr std::int64_t kRows = 16;
   const std::int64_t depth = view.depth();
@@ -54,7 +62,7 @@ void write_panels_of_rows(const std::byte* from, const MatrixView& view, std::by
             view.taps[static_cast<std::size_t>(k / view.inner)] + k % view.inner * view.inner_step;
         const std::int64_t at = (n / kPanel * depth + k) * kPanel;
         for (std::int64_t i = 0; i < width; ++i) {
-          write(to, at + i, without_denormals(read<float>(from, row + n + i)));
+          write(to, at + i, panel_element<T>(from, row + n + i));
         }
       }
     }
@@ -62,6 +70,7 @@ void write_panels_of_rows(const std::byte* from, const MatrixView& view, std::by
 }
 
 /// One matrix whose columns lie apart: sixteen of them are read side by side.
+template <class T>
 void write_panels_of_columns(const std::byte* from, const MatrixView& view, std::byte* to) {
   const std::int64_t depth = view.depth();
   for (std::int64_t n = 0; n < view.columns; n += kPanel) {
@@ -72,7 +81,7 @@ void write_panels_of_columns(const std::byte* from, const MatrixView& view, std:
         const std::int64_t at = (n + column) * view.column_step + i * view.inner_step;
         std::int64_t place = panel + i * kPanel + column;
         for (const std::int64_t tap : view.taps) {
-          write(to, place, without_denormals(read<float>(from, at + tap)));
+          write(to, place, panel_element<T>(from, at + tap));
           place += view.inner * kPanel;
         }
       }
@@ -141,6 +150,25 @@ Packing rows_of(const ir::Tensor& weights, const MatrixView& view, std::int64_t 
   return packing;
 }
 
+template <class T>
+Packing panels_of(const ir::Tensor& weights, const MatrixView& view) {
+  constexpr std::int64_t kBytes = sizeof(T);
+  const std::int64_t matrix_bytes = (view.columns + kPanel - 1) / kPanel * kPanel * view.depth() * kBytes;
+  Packing packing;
+  packing.source = weights;
+  packing.format = fmt::format("panels {}", to_string(view));
+  packing.bytes = view.matrices * matrix_bytes;
+  packing.write = [view, matrix_bytes](const ir::Tensor& source, std::span<std::byte> out) {
+    for (std::int64_t m = 0; m < view.matrices; ++m) {
+      const std::byte* from = source.bytes().data() + m * view.matrix_step * kBytes;
+      std::byte* to = out.data() + m * matrix_bytes;
+      view.column_step == 1 ? write_panels_of_rows<T>(from, view, to)
+                            : write_panels_of_columns<T>(from, view, to);
+    }
+  };
+  return packing;
+}
+
 }  // namespace
 
 std::string to_string(const MatrixView& view) {
@@ -200,20 +228,16 @@ MatrixView depthwise_rows(const ir::Shape& weights) {
 }
 
 Packing pack_panels(const ir::Tensor& weights, const MatrixView& view) {
-  GC_CHECK(weights.element() == ElementType::kFloat32);
-  const std::int64_t matrix_bytes = (view.columns + kPanel - 1) / kPanel * kPanel * view.depth() * 4;
-  Packing packing;
-  packing.source = weights;
-  packing.format = fmt::format("panels {}", to_string(view));
-  packing.bytes = view.matrices * matrix_bytes;
-  packing.write = [view, matrix_bytes](const ir::Tensor& source, std::span<std::byte> out) {
-    for (std::int64_t m = 0; m < view.matrices; ++m) {
-      const std::byte* from = source.bytes().data() + m * view.matrix_step * 4;
-      std::byte* to = out.data() + m * matrix_bytes;
-      view.column_step == 1 ? write_panels_of_rows(from, view, to) : write_panels_of_columns(from, view, to);
-    }
-  };
-  return packing;
+  switch (weights.element()) {
+    case ElementType::kFloat32:
+      return panels_of<float>(weights, view);
+    case ElementType::kInt32:
+    case ElementType::kUInt32:
+      return panels_of<std::uint32_t>(weights, view);
+    default:
+      GC_CHECK(ir::bits_of(weights.element()) == 64);
+      return panels_of<std::uint64_t>(weights, view);
+  }
 }
 
 Packing pack_rows(const ir::Tensor& weights, const MatrixView& view, std::int64_t row_length,

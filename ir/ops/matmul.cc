@@ -1,5 +1,5 @@
 // MatMul: numpy.matmul. Operands of rank 1 are normalised away, so kernels see (batch..., M, K) x (batch...,
-// K, N). The kernels are of float32; other types are loops.
+// K, N). Products of less than 32 bits, which no pass has widened, are loops.
 
 #include <fmt/format.h>
 
@@ -92,7 +92,7 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
 Form lower(const LowerContext& context) {
   const TensorType& result = context.result(0);
   const ElementType compute = compute_type(result.element);
-  if (compute != ElementType::kFloat32) {
+  if (compute != result.element || bits_of(compute) < 32) {
     return sum_of_products(context, [&](Dag& dag, int i, std::vector<Index> index) {
       return dag.cast(dag.load(i, result.element, std::move(index)), compute);
     });

@@ -326,10 +326,10 @@ GCRT_NOINLINE void gemm_items(const Product<Dot>& product, std::ptrdiff_t column
                       [&](int, const Block& block) { gemm_blocks(product, blocking, block, epilogue); });
 }
 
-// How many pieces a thread pool may split a product into.
-template <class Tile = UsualTile>
+// How many pieces a thread pool may split a product of elements T into.
+template <class Tile = UsualTile, class T = float>
 inline std::ptrdiff_t gemm_work_items(std::ptrdiff_t rows, std::ptrdiff_t columns, const Blocking& blocking) {
-  return WorkItems<typename Tile::template Dot<float>>(rows, columns, 1, blocking).count();
+  return WorkItems<typename Tile::template Dot<T>>(rows, columns, 1, blocking).count();
 }
 
 // Work items [work_begin, work_end), which must have been counted with the same tile and blocking.
@@ -349,7 +349,7 @@ template <class Tile = UsualTile, class T, class E>
 GCRT_NOINLINE void gemm(const Threads* threads, std::ptrdiff_t rows, std::ptrdiff_t columns,
                         std::ptrdiff_t depth, const T* a, std::ptrdiff_t lda, const T* b_packed,
                         const Blocking& blocking, const E& epilogue, T* sums = nullptr) {
-  parallel_for(threads, gemm_work_items<Tile>(rows, columns, blocking),
+  parallel_for(threads, gemm_work_items<Tile, T>(rows, columns, blocking),
                [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
                  gemm<Tile>(rows, columns, depth, a, lda, b_packed, blocking, epilogue, begin, end, sums);
                });
@@ -360,7 +360,7 @@ template <class Tile = UsualTile, class T, class E>
 inline void gemm(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, const T* a,
                  std::ptrdiff_t lda, const T* b_packed, const E& epilogue) {
   gemm<Tile>(rows, columns, depth, a, lda, b_packed, Blocking{}, epilogue, 0,
-             gemm_work_items<Tile>(rows, columns, Blocking{}));
+             gemm_work_items<Tile, T>(rows, columns, Blocking{}));
 }
 
 }  // namespace GCRT_NAMESPACE

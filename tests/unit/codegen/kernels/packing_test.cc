@@ -105,6 +105,28 @@ TEST(Packing, PanelsFollowTheirLaw) {
   }
 }
 
+TEST(Packing, PanelsHoldElementsOf32And64Bits) {
+  for (const ir::ElementType type : {ir::ElementType::kInt32, ir::ElementType::kUInt64}) {
+    const ir::Shape shape = {2, 3, 17};
+    const ir::Tensor w = integers(shape, type);
+    const MatrixView view = product_matrices(shape);
+    const Packing packing = pack_panels(w, view);
+    const auto panel_of = [&](auto element) {
+      const auto out = written<decltype(element)>(packing);
+      for (std::int64_t m = 0; m < 2; ++m) {
+        for (std::int64_t k = 0; k < 3; ++k) {
+          for (std::int64_t n = 0; n < 32; ++n) {
+            const std::int64_t at = m * 96 + n / 16 * 48 + k * 16 + n % 16;
+            const std::int64_t expected = n < 17 ? w.at(place_in(view, m, k, n)).integer : 0;
+            EXPECT_EQ(static_cast<std::int64_t>(out[static_cast<std::size_t>(at)]), expected);
+          }
+        }
+      }
+    };
+    type == ir::ElementType::kInt32 ? panel_of(std::int32_t{}) : panel_of(std::uint64_t{});
+  }
+}
+
 TEST(Packing, RowsFollowTheirLaw) {
   for (const Case& c : awkward_cases()) {
     for (const std::int64_t length : {c.view.depth(), (c.view.depth() + 15) / 16 * 16}) {

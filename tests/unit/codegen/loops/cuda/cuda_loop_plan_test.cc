@@ -264,26 +264,6 @@ TEST(KeptRow, CountsIn64BitsWhereAddressesDo) {
   EXPECT_NE(device.find("kept0(lane, place)"), std::string::npos) << device;
 }
 
-TEST(Checks, IndicesThatNoAddressMentionsAreAllLookedAt) {
-  // Of an axis of one element every index is read as 0: the kernel that reads it does not walk the indices.
-  ir::LoopForm form = ir::LoopForm::over({3, 1, 64});
-  const int index = form.dag.load(1, ElementType::kInt64, form.identity());
-  const int offset = form.dag.load(2, ElementType::kInt64, form.identity());
-  form.checks = {{form.dag.apply(ScalarOp::kAdd, {index, offset}), {0, 1}}};
-  form.set_root(form.dag.load(0, kFloat, form.identity()));
-  const std::vector<KernelTensor> operands = {
-      tensor({64, 64, 1}), tensor({64, 64, 1}, ElementType::kInt64), tensor({64, 64, 1}, ElementType::kInt64)};
-  SizeParameters sizes;
-  const std::vector<CudaParameter> parameters = {{"const float* x", "x", "x"},
-                                                 {"const std::int64_t* i", "i", "i"},
-                                                 {"const std::int64_t* j", "j", "j"}};
-  const CudaLoops loops = print_cuda_loops(form, operands, tensor({64, 64, 1}), parameters, kDevice, sizes);
-  EXPECT_EQ(loops.count, 2);
-  const std::string device = loops.device.spelled({"k", ""});
-  EXPECT_NE(device.find("_check("), std::string::npos) << device;
-  EXPECT_EQ(device.find("x[0]"), std::string::npos) << device;
-}
-
 /// Rows of a model whose batch and length only a run knows.
 struct OpenRows : Rows {
   OpenRows(ir::Dim rows, ir::Dim count) : Rows(1, 1) {
