@@ -35,6 +35,7 @@ DenseWork dense_conv_work(const ir::Problem& problem) {
   work.columns = columns;
   work.depth = taps * channels;
   work.groups = image.groups;
+  work.is_interleaved = image.groups > 1;
   // Rows and columns of pixels between the windows are not read.
   work.left_bytes = work.rows * channels * bytes * std::min(image.stride_h, image.kernel_h) *
                     std::min(image.stride_w, image.kernel_w);
@@ -62,7 +63,7 @@ void write_dense_conv(const ir::Problem& problem, const KernelPlan& plan, CallWr
   CodeText code(1);
   const std::string tile = dense_tile(plan, in_bfloat16(dense_conv_work(ir::at_typical(problem)), writer));
   write_blocking(plan, code);
-  writer.call().body = code.text();
+  writer.call().body += code.text();
   write_parallel(problem, conv_image(problem), writer,
                  fmt::format("{}{}{}", name, writer.call().by_rows ? "_rows" : "",
                              tile.empty() ? options : "<" + tile + ">"),

@@ -129,6 +129,18 @@ struct DenseItem {
   std::int64_t rows, columns;
 };
 
+/// Rows of which all groups read their share before the next ones: where rows of all groups lie side by side,
+/// one line of memory holds channels of several, and what one group has fetched would be gone before the next
+/// one comes. Weights that would leave no room for them pass once, over all rows.
+std::int64_t rows_of_groups(const DenseWork& work, const Machine& machine, TileShape tile) {
+  constexpr std::int64_t kFewestTiles = 4;
+  const std::int64_t room = machine.l2 / 2;
+  const std::int64_t bytes = (work.left_bytes + work.rows * work.columns * 4) * work.groups;
+  if (!work.is_interleaved || bytes <= room || work.right_bytes * work.groups > room) return work.rows;
+  const std::int64_t tiles = std::max(kFewestTiles, work.rows * room / bytes / tile.rows);
+  return std::min(work.rows, tiles * tile.rows);
+}
+
 /// One item where a second thread is not worth it, else so many that all threads end at about the same time:
 /// up to four for each core, none so small that to find its tiles takes long. Along the rows if these are
 /// more bytes than the right side, which each item then reads whole, else along the columns; along both where
@@ -142,17 +154,17 @@ DenseItem choose_item(const DenseWork& work, const Machine& machine, TileShape t
                                  ? 1
                                  : std::clamp<std::int64_t>(total / kSmallest, 2, 4 * machine.cores);
   const std::int64_t wanted = ceil_div(items, work.groups);
-  DenseItem item{work.rows, work.columns};
+  DenseItem item{rows_of_groups(work, machine, tile), work.columns};
   if (wanted <= 1) return item;
   const auto cut = [&](std::int64_t size, std::int64_t pieces, std::int64_t unit) {
-    return round_up(ceil_div(size, pieces), unit);
+    return round_up(ceil_div(size, std::max<std::int64_t>(1, pieces)), unit);
   };
   if (work.left_bytes > work.right_bytes) {
-    item.rows = cut(work.rows, wanted, tile.rows);
+    item.rows = std::min(item.rows, cut(work.rows, wanted, tile.rows));
     item.columns = cut(work.columns, wanted / ceil_div(work.rows, item.rows), kPanelColumns);
   } else {
     item.columns = cut(work.columns, wanted, kPanelColumns);
-    item.rows = cut(work.rows, wanted / ceil_div(work.columns, item.columns), tile.rows);
+    item.rows = std::min(item.rows, cut(work.rows, wanted / ceil_div(work.columns, item.columns), tile.rows));
   }
   return item;
 }

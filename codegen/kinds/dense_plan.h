@@ -14,6 +14,7 @@ namespace gcompile {
 struct DenseWork {
   std::int64_t rows = 0, columns = 0, depth = 0;
   std::int64_t groups = 1;
+  bool is_interleaved = false;   // the rows of all groups lie side by side, as the channels of an image do
   std::int64_t left_bytes = 0;   // that the rows of one group read, each byte once
   std::int64_t right_bytes = 0;  // of one group, packed
   std::int64_t taps = 0;         // of a convolution whose rows are pointers for each of them; 0: they are not

@@ -406,37 +406,6 @@ def case_rounded_cuda(world):
     verify(world, "rounded", rounded(), "--target", "cuda", "--emulate")
 
 
-def wide_products():
-    """By tiles too: doubles and integers, by weights and by matrices of the run, of all rows and of few."""
-    model = Model()
-    model.inputs = ["double[3,25,13] a", "double[2,13,37] b", "int64[5,11] c", "int64[11,19] d", "int32[2,9,18] e",
-                    "uint32[7,5] f", "uint64[6,5] g", "double[1,13] r"]
-    model.outputs = ["double[3,25,37] y", "double[2,13,5] z", "int64[5,19] m", "int32[2,9,33] n", "uint32[7,17] o",
-                     "uint64[6,3] p", "double[1,37] q", "double[1,40] s"]
-    for name, shape in (("w", (13, 37)), ("t", (37, 5)), ("v", (13, 40))):
-        model.constant(name, "double", shape)
-    model.constants = model.constants + ["int64 first = {0}", "float thousands = {1000}"]
-    for name, element, shape in (("k", 6, (18, 33)), ("l", 12, (5, 17)), ("h", 13, (5, 3))):
-        model.constant(f"{name}_floats", "float", shape)
-        model.nodes += [f"{name}_absolute = Abs({name}_floats)", f"{name}_scaled = Mul({name}_absolute, thousands)",
-                        f"{name} = Cast<to = {element}>({name}_scaled)"]
-    model.nodes += ["y0 = MatMul(a, w)", "y = Relu(y0)", "z = MatMul(b, t)", "m = MatMul(c, d)", "n = MatMul(e, k)",
-                    "o = MatMul(f, l)", "p = MatMul(g, h)", "b0 = Gather<axis = 0>(b, first)", "q = MatMul(r, b0)",
-                    "s = MatMul(r, v)"]
-    return model
-
-
-def case_wide_products_cpp(world):
-    verify(world, "wide_products", wide_products())
-    verify(world, "wide_products", wide_products(), "-O0")
-    calls = families_of(world, world.folder / "wide_products.onnxtxt", "wide")
-    check(sorted(calls) == ["product.loops"] + 7 * ["product.tile"], f"other kernels: {calls}")
-
-
-def case_wide_products_cuda(world):
-    verify(world, "wide_products", wide_products(), "--target", "cuda", "--emulate")
-
-
 def case_weights_are_packed_on_request(world):
     model = Model()
     model.inputs, model.outputs = ["float[1,96] x"], ["float[1,40] y", "float[1,8] z"]

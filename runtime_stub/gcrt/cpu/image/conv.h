@@ -159,6 +159,22 @@ GCRT_INLINE void conv2d_group(const ConvShape& s, const ConvOperands<Dot>& opera
   }
 }
 
+// Fetches what the output pixels of a block read, in the order of memory: each group reads a few channels of
+// every pixel, so far apart that no line would be there before it is needed. Not more than a cache may hold.
+template <class Dot>
+GCRT_INLINE void fetch_pixels(const ConvShape& s, const typename Dot::Left* x, const Block& block) {
+  constexpr std::ptrdiff_t kBytes = sizeof(*x), kLine = 64 / kBytes, kMost = (512 << 10) / kBytes;
+  const auto row_of = [&](std::ptrdiff_t pixel, std::ptrdiff_t tap) GCRT_LAMBDA_INLINE {
+    const std::ptrdiff_t row = pixel / s.out_w;
+    const std::ptrdiff_t in_row = row % s.out_h * s.stride_h - s.pad_top + tap * s.dilation_h;
+    return row / s.out_h * s.in_image_stride + smaller(s.in_h - 1, larger(0, in_row)) * s.in_row_stride;
+  };
+  const std::ptrdiff_t begin = row_of(block.row_begin, 0);
+  const std::ptrdiff_t last = row_of(block.row_end - 1, s.kernel_h - 1) + s.in_w * s.in_pixel_stride;
+  const std::ptrdiff_t end = smaller(last, begin + kMost);
+  for (std::ptrdiff_t at = begin; at < end; at += kLine) __builtin_prefetch(x + at, 0, 2);
+}
+
 // Work items [work_begin, work_end) of a convolution.
 template <class Dot>
 GCRT_NOINLINE void conv2d_items(const ConvShape& s, const ConvOperands<Dot>& operands,
@@ -166,6 +182,7 @@ GCRT_NOINLINE void conv2d_items(const ConvShape& s, const ConvOperands<Dot>& ope
                                 std::ptrdiff_t work_begin, std::ptrdiff_t work_end) {
   const WorkItems<Dot> items(output_pixels(s), s.out_c / s.groups, s.groups, blocking);
   items.for_each_block(work_begin, work_end, [&](int g, const Block& block) {
+    if (s.groups > 1 && g == 0 && block.column_begin == 0) fetch_pixels<Dot>(s, operands.x, block);
     conv2d_group(s, operands, blocking, epilogue, g, block);
   });
 }

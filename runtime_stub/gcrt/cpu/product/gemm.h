@@ -274,7 +274,8 @@ inline void gemm_blocks(const Product<Dot>& product, const Blocking& blocking, B
 }
 
 // The work items of one or more products over the same rows, one for each group: lines of columns, each of
-// several blocks of rows.
+// several blocks of rows. Several groups follow each other over the same block of rows, whose channels lie
+// side by side in memory, and in the same lines of a cache.
 template <class Dot>
 class WorkItems {
  public:
@@ -291,6 +292,7 @@ class WorkItems {
   // block where they are a rectangle.
   template <class F>
   GCRT_INLINE void for_each_block(std::ptrdiff_t begin, std::ptrdiff_t end, const F& run) const {
+    if (groups_ > 1) return for_each_block_of_groups(begin, end, run);
     const std::ptrdiff_t across = row_items();
     while (begin < end) {
       const std::ptrdiff_t line = begin / across % lines();
@@ -298,14 +300,25 @@ class WorkItems {
       const bool is_whole = first == 0 && end - begin >= across;
       const std::ptrdiff_t count = is_whole ? smaller((end - begin) / across, lines() - line) : 1;
       const std::ptrdiff_t items = is_whole ? count * across : smaller(across - first, end - begin);
-      run(static_cast<int>(begin / across / lines()),
-          Block{first * item_rows_, is_whole ? rows_ : smaller(rows_, (first + items) * item_rows_),
-                line * item_columns_, smaller(columns_, (line + count) * item_columns_)});
+      run(0, Block{first * item_rows_, is_whole ? rows_ : smaller(rows_, (first + items) * item_rows_),
+                   line * item_columns_, smaller(columns_, (line + count) * item_columns_)});
       begin += items;
     }
   }
 
  private:
+  template <class F>
+  GCRT_INLINE void for_each_block_of_groups(std::ptrdiff_t begin, std::ptrdiff_t end, const F& run) const {
+    while (begin < end) {
+      const std::ptrdiff_t row = begin / (groups_ * lines()) * item_rows_;
+      const std::ptrdiff_t line = begin % lines();
+      const std::ptrdiff_t count = smaller(lines() - line, end - begin);
+      run(static_cast<int>(begin / lines() % groups_),
+          Block{row, smaller(rows_, row + item_rows_), line * item_columns_,
+                smaller(columns_, (line + count) * item_columns_)});
+      begin += count;
+    }
+  }
   // Columns that an item has a multiple of: whole panels and whole tiles, or whole blocks of a single row.
   static std::ptrdiff_t column_unit(std::ptrdiff_t rows) {
     constexpr int kWide = Dot::kGemvVectors * kVectorLanes<typename Dot::Sum>;
