@@ -84,7 +84,8 @@ HELP = {
     "E0501": "The exporter or an editing tool lost a node. Load the model with `onnx.checker`.",
     "E0502": "Every name must be defined once.",
     "E0503": "A graph has no loops; the message lists the nodes of the cycle.",
-    "E0504": "An If has one condition and two graphs without inputs that return the same number of values.",
+    "E0504": "An If has one condition and two graphs without inputs that return the same number of values; the body of a Loop "
+             "or Scan takes and gives what the definition lists.",
     "E0505": "A model without outputs computes nothing.",
     "W0508": "Nothing, if the defaults are what is wanted. To have such an input, remove its initializer from the model.",
     "W0507": "Nothing: both outputs hold the same. List the output once to be rid of the copy.",
@@ -146,7 +147,7 @@ CAUSES = {
     "E0501": "A node reads a value that nothing makes.",
     "E0502": "Two nodes, inputs or constants make a value of the same name.",
     "E0503": "Nodes need each other's results, directly or through others.",
-    "E0504": "An If of the model is not formed as the operator's definition says.",
+    "E0504": "An If, Loop or Scan of the model is not formed as the operator's definition says.",
     "E0505": "The graph lists no output.",
     "W0508": "An input of the model has an initializer of its name, and gcompile takes that for its value.",
     "W0507": "The graph lists a value twice among its outputs.",

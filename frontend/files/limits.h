@@ -14,11 +14,12 @@ struct Limits {
   std::int64_t shape_value_elements = std::int64_t{1} << 20;   // the same for operators that compute shapes
   int rank = 16;
   int nodes = 1'000'000;  // after inlining
-  // What a file of few bytes may grow to: each level of functions that call two multiplies by two.
+  // What a file of few bytes may grow to: each level of functions that call two multiplies by two, and a loop makes
+  // nodes of each of its trips.
   int nodes_of_calls = 100'000;
   std::int64_t bytes_of_calls = std::int64_t{1} << 28;  // of names, attributes and values in these
   int nodes_of_trials = 100'000;                        // that are looked at to suggest sizes
-  int graph_nesting = 30;                               // Ifs inside Ifs
+  int graph_nesting = 30;                               // Ifs and loops inside each other
   int function_nesting = 64;
 };
 

@@ -28,7 +28,7 @@ ir::AttributeValue import_value(const AttributeProto& attribute, const Limits& l
       return std::vector<std::string>(attribute.strings().begin(), attribute.strings().end());
     case AttributeProto::GRAPH:
     case AttributeProto::GRAPHS:
-      operator_error("graphs are attributes of If only");
+      operator_error("graphs are attributes of If, Loop and Scan only");
     case AttributeProto::SPARSE_TENSOR:
     case AttributeProto::SPARSE_TENSORS:
       operator_error("sparse tensors are not supported");

@@ -11,6 +11,21 @@
 
 namespace gcompile::frontend {
 
+Scope Scope::inside(ir::Graph& into) const {
+  Scope inner;
+  inner.graph = &into;
+  inner.opsets = opsets;
+  inner.environment = environment;
+  inner.findings = findings;
+  inner.graph_name = graph_name;
+  inner.prefix = prefix;
+  inner.place = place;
+  inner.graph_depth = graph_depth + 1;
+  inner.is_repeated = is_repeated;
+  inner.calls = calls;
+  return inner;
+}
+
 const Binding* Scope::find(const std::string& name) const {
   for (const Scope* scope = this; scope; scope = scope->outer) {
     if (const auto at = scope->names.find(name); at != scope->names.end()) return &at->second;
@@ -94,16 +109,25 @@ void Importer::import_initializers(const onnx::GraphProto& graph, Scope& scope) 
   }
 }
 
-void Importer::import_nodes(const NodeList& nodes, Scope& scope) {
-  std::set<std::string> unusable;
+Importer::NodeOrder Importer::order_in(const NodeList& nodes, const Scope& scope) {
+  NodeOrder order;
   const auto known = [&](const std::string& name) { return scope.knows(name); };
   // A name of the graph around may be defined again inside; only names of this very graph may not.
-  const auto order = order_nodes(
+  order.nodes = order_nodes(
       nodes, known, [&](const std::string& name) { return scope.names.count(name) > 0; }, scope.graph_name,
-      diagnostics_, unusable);
-  for (const std::string& name : unusable) scope.names[name] = Binding{};
+      diagnostics_, order.unusable);
+  return order;
+}
+
+void Importer::import_nodes(const NodeList& nodes, Scope& scope) {
+  const NodeOrder order = order_in(nodes, scope);
+  import_nodes(nodes, order, scope);
+}
+
+void Importer::import_nodes(const NodeList& nodes, const NodeOrder& order, Scope& scope) {
+  for (const std::string& name : order.unusable) scope.names[name] = Binding{};
   std::vector<bool> imported(static_cast<std::size_t>(nodes.size()), false);
-  for (const int i : order) {
+  for (const int i : order.nodes) {
     import_node(nodes[i], scope);
     imported[i] = true;
   }
@@ -157,18 +181,17 @@ namespace {
 
 constexpr const char* kBranches[2] = {"then_branch", "else_branch"};
 
-/// A graph of an If; nullptr: it has none of that name.
-const onnx::GraphProto* branch_of(const onnx::NodeProto& node, const char* name) {
+}  // namespace
+
+const onnx::GraphProto* graph_of(const onnx::NodeProto& node, std::string_view name) {
   for (const onnx::AttributeProto& attribute : node.attribute()) {
     if (attribute.name() == name && attribute.has_g()) return &attribute.g();
   }
   return nullptr;
 }
 
-}  // namespace
-
 void Importer::import_if(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope) {
-  const onnx::GraphProto* const branches[2] = {branch_of(node, kBranches[0]), branch_of(node, kBranches[1])};
+  const onnx::GraphProto* const branches[2] = {graph_of(node, kBranches[0]), graph_of(node, kBranches[1])};
   const bool complete = node.attribute_size() == 2 && branches[0] && branches[1] && node.input_size() == 1;
   if (!complete) {
     node_error(diagnostics_, node, scope, "E0504",
@@ -228,17 +251,10 @@ void Importer::import_if(const onnx::NodeProto& node, const ir::Operator& op, Sc
 /// The condition is known: the taken branch becomes part of the graph around it,
 /// the other one is not looked at.
 void Importer::inline_branch(const onnx::NodeProto& node, const onnx::GraphProto& branch, Scope& scope) {
-  Scope inner;
-  inner.graph = scope.graph;
+  Scope inner = scope.inside(*scope.graph);
   inner.outer = &scope;
-  inner.opsets = scope.opsets;
-  inner.environment = scope.environment;
-  inner.findings = scope.findings;
   inner.graph_name = branch.name();
-  inner.prefix = scope.prefix;
   inner.place = fmt::format(", in If {}{}", shown_name(node), scope.place);
-  inner.graph_depth = scope.graph_depth + 1;
-  inner.calls = scope.calls;
   import_initializers(branch, inner);
   import_nodes(branch.node(), inner);
   for (int i = 0; i < node.output_size(); ++i) {
@@ -310,16 +326,9 @@ Importer::Branch Importer::import_branch(const onnx::GraphProto& proto, const Ca
   Branch branch;
   branch.graph.name = node_name;
   Diagnostics findings;
-  Scope inner;
-  inner.graph = &branch.graph;
-  inner.opsets = scope.opsets;
-  inner.environment = scope.environment;
+  Scope inner = scope.inside(branch.graph);
   inner.findings = &findings;
   inner.graph_name = proto.name().empty() ? node_name : proto.name();
-  inner.prefix = scope.prefix;
-  inner.place = scope.place;
-  inner.graph_depth = scope.graph_depth + 1;
-  inner.calls = scope.calls;
   // Names defined inside hide those around, which then are not captured by this branch.
   std::set<std::string> used;
   for (const std::string& name : free_names(proto)) used.insert(name);

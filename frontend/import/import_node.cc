@@ -50,6 +50,8 @@ void Importer::import_node(const onnx::NodeProto& node, Scope& scope) {
   check_opset(node, *op, scope);
   if (domain.empty() && node.op_type() == "If") {
     import_if(node, *op, scope);
+  } else if (domain.empty() && (node.op_type() == "Loop" || node.op_type() == "Scan")) {
+    import_loop(node, *op, scope);
   } else if (domain.empty() && node.op_type() == "Constant") {
     import_constant(node, *op, scope);
   } else {
@@ -69,16 +71,17 @@ void Importer::count_node(const onnx::NodeProto& node, const Scope& scope) {
   const Limits& limits = options_.limits;
   if (++nodes_ > limits.nodes)
     fail(fmt::format("the model has more nodes than the limit of {}", limits.nodes), "");
-  if (scope.calls.empty()) return;
+  if (scope.calls.empty() && !scope.is_repeated) return;
   const char* const help = "functions that call functions several times multiply; inline them by other means";
+  const char* const makers = scope.is_repeated ? "trips of loops" : "calls of functions";
   if (++nodes_of_calls_ > limits.nodes_of_calls) {
-    fail(fmt::format("calls of functions make more nodes than the limit of {}", limits.nodes_of_calls), help);
+    fail(fmt::format("{} make more nodes than the limit of {}", makers, limits.nodes_of_calls), help);
   }
   // Names get the prefix, a call also says where it is.
   const std::size_t names = scope.prefix.size() * static_cast<std::size_t>(node.output_size() + 1);
   bytes_of_calls_ += static_cast<std::int64_t>(node.ByteSizeLong() + names + scope.place.size());
   if (bytes_of_calls_ > limits.bytes_of_calls) {
-    fail(fmt::format("calls of functions make more bytes of names and values than the limit of {}",
+    fail(fmt::format("{} make more bytes of names and values than the limit of {}", makers,
                      limits.bytes_of_calls),
          help);
   }

@@ -32,7 +32,10 @@ struct Binding {
   static Binding omitted() { return {State::kOmitted, {}}; }
 };
 
-/// Names of one graph, function body or branch.
+/// A graph among a node's attributes; nullptr: it has none of that name.
+const onnx::GraphProto* graph_of(const onnx::NodeProto& node, std::string_view name);
+
+/// Names of one graph, function body, branch or trip.
 struct Scope {
   ir::Graph* graph = nullptr;
   const Scope* outer = nullptr;  // a branch imported into the graph around it: its names are visible too
@@ -44,8 +47,11 @@ struct Scope {
   std::string prefix;  // of names that come from a function body: "call/"
   std::string place;   // for messages: ", in function 'f'"
   int graph_depth = 0;
+  bool is_repeated = false;                       // in a trip of a loop
   std::vector<const onnx::FunctionProto*> calls;  // functions being inlined, outermost first
 
+  /// For the names of a graph inside this one that becomes part of `into`.
+  Scope inside(ir::Graph& into) const;
   const Binding* find(const std::string& name) const;
   bool knows(const std::string& name) const { return find(name) != nullptr; }
   const ir::Tensor* constant(const std::string& name) const;
@@ -80,7 +86,13 @@ class Importer {
   void import_initializers(const onnx::GraphProto& graph, Scope& scope);
   void note_type(ir::ElementType type);  // of an initialiser, a Constant node or an input
   void note_number(const ir::Tensor& value, const std::string& initializer);  // "" of a Constant node
+  struct NodeOrder {
+    std::vector<int> nodes;
+    std::set<std::string> unusable;  // names that nobody makes, or several nodes
+  };
+  NodeOrder order_in(const NodeList& nodes, const Scope& scope);
   void import_nodes(const NodeList& nodes, Scope& scope);
+  void import_nodes(const NodeList& nodes, const NodeOrder& order, Scope& scope);
   void import_if(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
   bool check_branch(const onnx::NodeProto& node, const onnx::GraphProto& branch, const char* name,
                     const Scope& scope);
@@ -102,6 +114,11 @@ class Importer {
   /// What stands for a branch with errors of types: the same inputs and the reason, which becomes a warning.
   static ir::Graph trapped_branch(const ir::Graph& branch, const Diagnostics& findings, Diagnostics& to);
   static void trap_smaller(ir::Graph& a, ir::Graph& b, Diagnostics& to);
+
+  // import_loop.cc: Loop and Scan
+  class Trips;
+  int opset_of(const Scope& scope) const { return scope.opsets->version("").value_or(1); }
+  void import_loop(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
 
   // import_function.cc: functions
   struct Function {

@@ -110,6 +110,10 @@ constexpr const char* kErrors[] = {
     "output_shape must have",
     "image_shape has no sizes",
     "attribute 'block_shape' has ",
+    "of the carried value",
+    "its sequences have lengths of",
+    "along axis 0 operands have",
+    "along axis 1 operands have",
 };
 
 bool is_error_of_the_model(const std::string& message) {

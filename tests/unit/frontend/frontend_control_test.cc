@@ -117,11 +117,6 @@ TEST(FrontendControl, UnsupportedNodesInBranchesAreErrorsAlways) {
   EXPECT_THAT(outcome.errors, HasSubstr("operator Foo"));
 }
 
-TEST(FrontendControl, OtherControlFlowIsUnsupportedByName) {
-  EXPECT_THAT(import_text(model_text("(float[2] a) => (float y)", "y = Scan(a)")).errors,
-              HasSubstr("operator Scan"));
-}
-
 TEST(FrontendControl, IncompleteIfsAreErrors) {
   EXPECT_THAT(import_text(model_text("(bool c, float[2] a) => (float y)",
                                      "y = If (c) <then_branch = t () => (float r) { r = Relu(a) }>"))

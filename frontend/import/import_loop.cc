@@ -1,0 +1,318 @@
+// Loop and Scan: the trips become part of the graph around the node, one after the other, as the taken branch of an
+// If does. A trip is the body with its inputs bound to what the trip before has left:
+//   Loop(2, , x){body} -> body(1, body(0, x))
+// Where only a run knows whether a trip is made, the trip is an If whose other branch hands on what it was given.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frontend/import/trips.h"
+
+namespace gcompile::frontend {
+namespace {
+
+std::int64_t number_of(ir::Dim size, std::string_view what) {
+  if (!size.is_constant()) {
+    operator_error(fmt::format("{} is {}, which only a run knows", what, ir::to_string(size)),
+                   "trips are unrolled; --dim makes the size a number");
+  }
+  return size;
+}
+
+const std::vector<std::int64_t>* ints_of(const ir::Attributes& attributes, std::string_view name,
+                                         std::size_t count) {
+  if (!attributes.has(name)) return nullptr;
+  const std::vector<std::int64_t>& ints = attributes.ints_of(name);
+  if (ints.size() != count)
+    malformed(fmt::format("{} has {} elements instead of {}", name, ints.size(), count));
+  return &ints;
+}
+
+bool is_backward(const std::vector<std::int64_t>* directions, std::size_t i) {
+  if (!directions) return false;
+  const std::int64_t direction = (*directions)[i];
+  if (direction != 0 && direction != 1)
+    malformed(fmt::format("a direction must be 0 or 1, not {}", direction));
+  return direction == 1;
+}
+
+}  // namespace
+
+void Importer::Trips::import() {
+  const onnx::GraphProto* body = graph_of(node_, "body");
+  if (!body) malformed("it has no graph 'body'");
+  if (scope_.graph_depth >= importer_.options_.limits.graph_nesting) {
+    malformed(fmt::format("graphs are nested deeper than the limit of {}",
+                          importer_.options_.limits.graph_nesting));
+  }
+  body_ = body;
+  read_attributes();
+  if (op_.name == "Loop") {
+    loop();
+  } else if (importer_.opset_of(scope_) < 9) {
+    scan_of_batches();
+  } else {
+    scan();
+  }
+}
+
+void Importer::Trips::read_attributes() {
+  onnx::NodeProto without_body;
+  for (const onnx::AttributeProto& attribute : node_.attribute()) {
+    if (attribute.name() != "body") *without_body.add_attribute() = attribute;
+  }
+  attributes_ =
+      import_attributes(without_body, scope_.environment, importer_.options_.limits, &importer_.external_);
+  ir::complete_attributes(op_, attributes_);
+}
+
+std::optional<std::int64_t> Importer::Trips::most_trips() const {
+  if (!has_operand(0)) return std::nullopt;
+  const ir::ValueId trips = operand(0);
+  if (type(trips).element != ir::ElementType::kInt64 || type(trips).count() != 1) {
+    operator_error(fmt::format("the number of trips must be one int64, not {}", ir::to_string(type(trips))));
+  }
+  const ir::Tensor* known = scope_.graph->constant(trips);
+  if (!known) {
+    operator_error(
+        "the number of trips is known only to a run",
+        "trips are unrolled; --set NAME=VALUE and --dim make it known where an input or a size tells it");
+  }
+  return std::max<std::int64_t>(known->int_at(0), 0);
+}
+
+void Importer::Trips::loop() {
+  if (node_.input_size() < 2) malformed("it has not the inputs for the number of trips and the condition");
+  begin(1, node_.input_size() - 2);
+  const std::optional<std::int64_t> most = most_trips();
+  const ir::Scalar yes = ir::Scalar::of_integer(ir::ElementType::kBool, 1);
+  Ran ran;
+  ran.rows.resize(static_cast<std::size_t>(rows_));
+  ir::ValueId condition = has_operand(1) ? operand(1) : add_constant(yes, name_ + "/condition");
+  require_condition(condition);
+  for (int i = 0; i < carried_; ++i) ran.carried.push_back(operand(2 + i));
+  const auto inputs_of = [&](std::int64_t number) {
+    const ir::Scalar at = ir::Scalar::of_integer(ir::ElementType::kInt64, number);
+    Values inputs = {add_constant(at, fmt::format("{}/{}/trip", name_, number)), condition};
+    inputs.insert(inputs.end(), ran.carried.begin(), ran.carried.end());
+    return inputs;
+  };
+  for (std::int64_t number = 0; !most || number < *most; ++number) {
+    const ir::Tensor* known = scope_.graph->constant(condition);
+    if (known && known->int_at(0) == 0) break;
+    if (!known && !most) operator_error("it has no number of trips, and a condition that only a run knows");
+    for (int k = 0; !known && k < rows_; ++k) {
+      if (!is_read(carried_ + k)) continue;
+      operator_error(fmt::format("its output '{}' has as many rows as trips are made, which only a run knows",
+                                 printable(node_.output(carried_ + k))));
+    }
+    const Values outputs = known ? trip(std::to_string(number), inputs_of(number))
+                                 : guarded_trip(std::to_string(number), inputs_of(number));
+    condition = outputs[0];
+    require_condition(condition);
+    for (int i = 0; i < carried_; ++i) {
+      require_type(2 + i, ran.carried[i], outputs[1 + i], true);
+      ran.carried[i] = outputs[1 + i];
+    }
+    for (int k = 0; known && k < rows_; ++k) ran.rows[k].push_back(outputs[1 + carried_ + k]);
+  }
+  for (int i = 0; i < node_.output_size(); ++i) {
+    if (!is_read(i)) continue;
+    const std::string name = scope_.prefix + node_.output(i);
+    if (i < carried_) {
+      bind_result(i, ran.carried[i]);
+    } else if (const Values& rows = ran.rows[i - carried_]; !rows.empty()) {
+      bind_result(i, stack(rows, 0, false, name));
+    } else {
+      ir::TensorType none = row_type(inputs_of(0), i - carried_);
+      none.shape.insert(none.shape.begin(), 0);
+      bind_result(i, zeros(std::move(none), name));
+    }
+  }
+}
+
+/// `place`: of the trips' numbers, "" or "3/" of entry 3 of a batch.
+Importer::Trips::Ran Importer::Trips::run_sequence(const std::string& place, Values carried,
+                                                   const std::vector<Sequence>& sequences,
+                                                   std::int64_t length) {
+  Ran ran{std::move(carried), std::vector<Values>(static_cast<std::size_t>(rows_))};
+  for (std::int64_t t = 0; t < length; ++t) {
+    const std::string number = fmt::format("{}{}", place, t);
+    Values inputs = ran.carried;
+    for (const Sequence& sequence : sequences) {
+      const std::string& input = body_->input(static_cast<int>(inputs.size())).name();
+      inputs.push_back(slice(sequence.value, sequence.axis, sequence.is_backward ? length - 1 - t : t,
+                             fmt::format("{}/{}/{}", name_, number, input)));
+    }
+    const Values outputs = trip(number, inputs);
+    for (int i = 0; i < carried_; ++i) {
+      require_type(i, ran.carried[i], outputs[i], false);
+      ran.carried[i] = outputs[i];
+    }
+    for (int k = 0; k < rows_; ++k) ran.rows[k].push_back(outputs[carried_ + k]);
+  }
+  return ran;
+}
+
+void Importer::Trips::scan() {
+  const std::int64_t scanned = attributes_.int_of("num_scan_inputs");
+  if (scanned < 1 || scanned > node_.input_size()) {
+    malformed(fmt::format("num_scan_inputs is {}, of {} inputs", scanned, node_.input_size()));
+  }
+  begin(0, node_.input_size() - static_cast<int>(scanned));
+  const auto rows = static_cast<std::size_t>(rows_);
+  const auto* axes = ints_of(attributes_, "scan_input_axes", static_cast<std::size_t>(scanned));
+  const auto* directions = ints_of(attributes_, "scan_input_directions", static_cast<std::size_t>(scanned));
+  const auto* row_axes = ints_of(attributes_, "scan_output_axes", rows);
+  const auto* row_directions = ints_of(attributes_, "scan_output_directions", rows);
+  Values carried;
+  for (int i = 0; i < carried_; ++i) carried.push_back(operand(i));
+  std::vector<Sequence> sequences;
+  std::optional<std::int64_t> length;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(scanned); ++i) {
+    Sequence sequence{operand(carried_ + static_cast<int>(i)), 0, is_backward(directions, i)};
+    const ir::Shape& shape = type(sequence.value).shape;
+    sequence.axis = axis_within(axes ? (*axes)[i] : 0, static_cast<int>(shape.size()));
+    const std::int64_t here =
+        number_of(shape[static_cast<std::size_t>(sequence.axis)], "the length of a sequence");
+    if (length && here != *length)
+      operator_error(fmt::format("its sequences have lengths of {} and {}", *length, here));
+    length = here;
+    sequences.push_back(sequence);
+  }
+  const Ran ran = run_sequence("", carried, sequences, *length);
+  for (int i = 0; i < node_.output_size(); ++i) {
+    if (!is_read(i)) continue;
+    const std::string name = scope_.prefix + node_.output(i);
+    const auto k = static_cast<std::size_t>(i - carried_);
+    const std::int64_t axis = i < carried_ || !row_axes ? 0 : (*row_axes)[k];
+    if (i < carried_) {
+      bind_result(i, ran.carried[i]);
+    } else if (*length > 0) {
+      bind_result(i, stack(ran.rows[k], axis, is_backward(row_directions, k), name));
+    } else {
+      Values inputs = carried;
+      for (const Sequence& sequence : sequences) {
+        ir::TensorType row = type(sequence.value);
+        row.shape.erase(row.shape.begin() + sequence.axis);
+        inputs.push_back(zeros(std::move(row), name + "/none"));
+      }
+      ir::TensorType none = row_type(inputs, static_cast<int>(k));
+      none.shape.insert(none.shape.begin() + axis_within(axis, none.rank() + 1), 0);
+      bind_result(i, zeros(std::move(none), name));
+    }
+  }
+}
+
+/// The results of a Scan before opset 9 that makes no trip.
+void Importer::Trips::scan_nothing(std::int64_t entries, std::int64_t length) {
+  Values inputs;
+  for (int i = 1; i < node_.input_size(); ++i) {
+    ir::TensorType entry = type(operand(i));
+    entry.shape.erase(entry.shape.begin(), entry.shape.begin() + (i > carried_ ? 2 : 1));
+    inputs.push_back(zeros(std::move(entry), name_ + "/none"));
+  }
+  for (int i = 0; i < node_.output_size(); ++i) {
+    if (!is_read(i)) continue;
+    if (i < carried_) {
+      bind_result(i, operand(i + 1));
+    } else {
+      ir::TensorType none = row_type(inputs, i - carried_);
+      none.shape.insert(none.shape.begin(), {entries, length});
+      bind_result(i, zeros(std::move(none), scope_.prefix + node_.output(i)));
+    }
+  }
+}
+
+/// Before opset 9: every operand has a batch along axis 0, sequences their length along axis 1, and entries of the batch
+/// may be shorter, behind which outputs are zeros.
+void Importer::Trips::scan_of_batches() {
+  const std::int64_t scanned = attributes_.int_of("num_scan_inputs");
+  if (scanned < 1 || scanned >= node_.input_size()) {
+    malformed(fmt::format("num_scan_inputs is {}, of {} inputs", scanned, node_.input_size() - 1));
+  }
+  begin(0, node_.input_size() - 1 - static_cast<int>(scanned));
+  const auto* directions = ints_of(attributes_, "directions", static_cast<std::size_t>(scanned));
+  std::optional<std::int64_t> entries, length;
+  const auto agree = [&](std::optional<std::int64_t>& all, const ir::TensorType& given, std::size_t axis) {
+    if (given.shape.size() <= axis)
+      operator_error(fmt::format("an operand has too few axes: {}", ir::to_string(given)));
+    const std::int64_t here =
+        number_of(given.shape[axis], axis == 0 ? "the batch" : "the length of a sequence");
+    if (all && here != *all)
+      operator_error(fmt::format("along axis {} operands have {} and {}", axis, *all, here));
+    all = here;
+  };
+  for (int i = 1; i < node_.input_size(); ++i) {
+    agree(entries, type(operand(i)), 0);
+    if (i > carried_) agree(length, type(operand(i)), 1);
+  }
+  if (*entries == 0 || *length == 0) {
+    scan_nothing(*entries, *length);
+    return;
+  }
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(*entries), *length);
+  if (has_operand(0)) {
+    const ir::Tensor* known = scope_.graph->constant(operand(0));
+    if (!known) operator_error("the lengths of the sequences are known only to a run");
+    if (known->type() != ir::TensorType{ir::ElementType::kInt64, {*entries}}) {
+      operator_error(
+          fmt::format("the lengths must be int64[{}], not {}", *entries, ir::to_string(known->type())));
+    }
+    lengths = known->ints();
+  }
+  std::vector<Values> carried(static_cast<std::size_t>(carried_)), rows(static_cast<std::size_t>(rows_));
+  for (std::int64_t b = 0; b < *entries; ++b) {
+    const std::int64_t own = lengths[static_cast<std::size_t>(b)];
+    if (own < 1 || own > *length)
+      operator_error(fmt::format("the length {} is outside [1, {}]", own, *length));
+    Values first;
+    std::vector<Sequence> sequences;
+    for (int i = 1; i < node_.input_size(); ++i) {
+      const std::string name = fmt::format("{}/{}/{}", name_, b, body_->input(i - 1).name());
+      const ir::ValueId entry = slice(operand(i), 0, b, name);
+      if (i <= carried_) first.push_back(entry);
+      if (i > carried_)
+        sequences.push_back({entry, 0, is_backward(directions, static_cast<std::size_t>(i - carried_ - 1))});
+      if (own < *length && !sequences.empty() && sequences.back().is_backward) {
+        operator_error("a sequence that is scanned from its end must not be shorter than others");
+      }
+    }
+    Ran ran = run_sequence(fmt::format("{}/", b), std::move(first), sequences, own);
+    for (std::size_t i = 0; i < carried.size(); ++i) carried[i].push_back(ran.carried[i]);
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      const std::string name =
+          fmt::format("{}/{}/{}", name_, b, body_->output(carried_ + static_cast<int>(k)).name());
+      for (std::int64_t t = own; t < *length; ++t) {
+        ran.rows[k].push_back(zeros(type(ran.rows[k][0]), name + "/none"));
+      }
+      if (is_read(carried_ + static_cast<int>(k)))
+        rows[k].push_back(stack(ran.rows[k], 0, false, name + "/rows"));
+    }
+  }
+  for (int i = 0; i < node_.output_size(); ++i) {
+    if (!is_read(i)) continue;
+    const Values& entries_of = i < carried_ ? carried[i] : rows[i - carried_];
+    bind_result(i, stack(entries_of, 0, false, scope_.prefix + node_.output(i)));
+  }
+}
+
+void Importer::import_loop(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope) {
+  try {
+    Trips(*this, node, op, scope).import();
+    return;
+  } catch (const LoopError& failure) {
+    node_error(diagnostics_, node, scope, failure.code, failure.error);
+    // Where a limit is passed, what is wrong besides is of no interest.
+    if (std::string_view(failure.code) == "E0004") diagnostics_.throw_if_errors();
+  } catch (const ExternalDataError& failure) {
+    node_error(diagnostics_, node, scope, "E0307", failure);
+  } catch (const OperatorError& failure) {
+    node_error(*scope.findings, node, scope, "E0201", failure);
+  } catch (const Poisoned&) {
+  }
+  poison_results(node, scope);
+}
+
+}  // namespace gcompile::frontend

@@ -1,0 +1,252 @@
+// One trip of a Loop or Scan after the other: the body with its inputs bound to what the trip before has left.
+
+#include "frontend/import/trips.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/interrupt.h"
+#include "frontend/import/tensor_import.h"
+
+namespace gcompile::frontend {
+
+void malformed(std::string message) { throw LoopError{"E0504", {std::move(message), ""}}; }
+
+int axis_within(std::int64_t axis, int rank) {
+  if (axis < -rank || axis >= rank)
+    operator_error(fmt::format("the axis {} is outside [-{}, {})", axis, rank, rank));
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+namespace {
+
+/// Nodes of a graph and of those inside it.
+std::int64_t nodes_in(const onnx::GraphProto& graph) {
+  std::int64_t nodes = graph.node_size();
+  for (const onnx::NodeProto& node : graph.node()) {
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      if (attribute.has_g()) nodes += nodes_in(attribute.g());
+    }
+  }
+  return nodes;
+}
+
+}  // namespace
+
+/// Checks what the body takes and gives, and imports what all trips share.
+void Importer::Trips::begin(int first_result, int carried) {
+  first_result_ = first_result;
+  carried_ = carried;
+  rows_ = body_->output_size() - first_result - carried;
+  // A Scan before opset 9 gives its body no operand 0.
+  const int inputs = node_.input_size() - (op_.name == "Scan" && importer_.opset_of(scope_) < 9 ? 1 : 0);
+  if (carried < 0 || rows_ < 0 || body_->input_size() != inputs ||
+      node_.output_size() > body_->output_size() - first_result) {
+    malformed(fmt::format("the body has {} inputs and {} outputs, which does not fit the node's {} and {}",
+                          body_->input_size(), body_->output_size(), node_.input_size(),
+                          node_.output_size()));
+  }
+  std::set<std::string> names;
+  for (const onnx::ValueInfoProto& input : body_->input()) {
+    if (input.name().empty() || !names.insert(input.name()).second) {
+      malformed(fmt::format("an input of the body has the name '{}'{}", printable(input.name()),
+                            input.name().empty() ? "" : " of another one"));
+    }
+  }
+  inside_ = *body_;
+  inside_.clear_input();
+  inside_.clear_initializer();
+  inside_.clear_sparse_initializer();
+  nodes_of_trip_ = 1 + nodes_in(inside_) + rows_ + body_->input_size();
+  once_ = scope_.inside(*scope_.graph);
+  once_.outer = &scope_;
+  once_.graph_name = body_->name();
+  once_.prefix = name_ + "/";
+  once_.is_repeated = true;
+  importer_.import_initializers(*body_, once_);
+}
+
+Scope Importer::Trips::scope_of_trip(const std::string& number, const Values& inputs) {
+  Scope inner = once_.inside(*scope_.graph);
+  inner.outer = &once_;
+  inner.graph_depth = once_.graph_depth;
+  inner.prefix = fmt::format("{}/{}/", name_, number);
+  inner.place = fmt::format(", in trip {} of {} {}{}", number, op_.name, shown_name(node_), scope_.place);
+  for (int i = 0; i < body_->input_size(); ++i) {
+    const onnx::ValueInfoProto& input = body_->input(i);
+    const int declared = input.type().tensor_type().elem_type();
+    const ir::TensorType& given = type(inputs[i]);
+    if (declared != onnx::TensorProto::UNDEFINED && element_type_of(declared) != given.element) {
+      malformed(fmt::format("the body's input '{}' is declared with elements of {}, and given {}",
+                            printable(input.name()), onnx_type_name(declared), ir::to_string(given)));
+    }
+    importer_.bind(inner, input.name(), Binding::of(inputs[i]));
+  }
+  return inner;
+}
+
+/// Throws before a trip that the budget of calls and trips does not allow.
+void Importer::Trips::count_trip() {
+  poll_interrupt();
+  const int limit = importer_.options_.limits.nodes_of_calls;
+  if (importer_.nodes_of_calls_ + nodes_of_trip_ > limit) {
+    throw LoopError{
+        "E0004",
+        {fmt::format("with {} nodes a trip, its trips make more nodes than the limit of {}", nodes_of_trip_,
+                     limit),
+         "every trip becomes nodes of its own; compile the body and write the loop around its run"}};
+  }
+  importer_.nodes_of_calls_ +=
+      1 + rows_ + body_->input_size();  // the body's own are counted where they are imported
+}
+
+/// The body's outputs.
+Importer::Trips::Values Importer::Trips::trip(const std::string& number, const Values& inputs) {
+  count_trip();
+  Scope inner = scope_of_trip(number, inputs);
+  if (!order_) order_ = importer_.order_in(body_->node(), inner);
+  importer_.import_nodes(body_->node(), *order_, inner);
+  // What is wrong in one trip is wrong in all: it is said once.
+  for (const auto& [name, binding] : inner.names) {
+    if (binding.state == Binding::State::kPoisoned) throw Poisoned{};
+  }
+  Values outputs;
+  for (const onnx::ValueInfoProto& output : body_->output()) {
+    const Binding* made = inner.find(output.name());
+    if (!made) {
+      throw LoopError{
+          "E0501",
+          {fmt::format("the body has an output '{}', which nothing makes", printable(output.name())), ""}};
+    }
+    if (made->state != Binding::State::kValue) throw Poisoned{};
+    outputs.push_back(made->value);
+  }
+  return outputs;
+}
+
+/// The condition and the carried values behind a trip that is made where the condition holds.
+Importer::Trips::Values Importer::Trips::guarded_trip(const std::string& number, const Values& inputs) {
+  count_trip();
+  Scope inner = scope_of_trip(number, inputs);
+  if (choice_.op_type().empty()) {
+    choice_.set_op_type("If");
+    choice_.set_name("If");
+    choice_.add_input(body_->input(1).name());
+    onnx::AttributeProto& then_branch = *choice_.add_attribute();
+    then_branch.set_name("then_branch");
+    *then_branch.mutable_g() = inside_;
+    then_branch.mutable_g()->mutable_output()->DeleteSubrange(1 + carried_, rows_);
+    onnx::AttributeProto& else_branch = *choice_.add_attribute();
+    else_branch.set_name("else_branch");
+    for (int i = 0; i <= carried_; ++i) {
+      else_branch.mutable_g()->add_output()->set_name(body_->input(i + 1).name());
+      std::string name = fmt::format("{}/next", body_->input(i + 1).name());
+      while (inner.names.count(name) > 0) name += "'";
+      choice_.add_output(name);
+    }
+  }
+  importer_.import_if(choice_, *ir::find_operator("", "If"), inner);
+  Values outputs;
+  for (const std::string& name : choice_.output()) {
+    const Binding* made = inner.find(name);
+    if (!made || made->state != Binding::State::kValue) throw Poisoned{};
+    outputs.push_back(made->value);
+  }
+  return outputs;
+}
+
+bool Importer::Trips::has_operand(int i) const {
+  if (i >= node_.input_size() || node_.input(i).empty()) return false;
+  const Binding* binding = scope_.find(node_.input(i));
+  return !binding || binding->state != Binding::State::kOmitted;
+}
+
+ir::ValueId Importer::Trips::operand(int i) const {
+  if (!has_operand(i)) malformed(fmt::format("input {} is omitted", i));
+  const Binding* binding = scope_.find(node_.input(i));
+  if (!binding || binding->state != Binding::State::kValue) throw Poisoned{};
+  return binding->value;
+}
+
+ir::ValueId Importer::Trips::add(std::string_view op, Values operands, ir::Attributes attributes,
+                                 const std::string& name) {
+  ir::Graph& graph = *scope_.graph;
+  const ir::NodeId id = graph.add_node(ir::operator_named(op), std::move(operands), std::move(attributes), 0,
+                                       fmt::format("{}/{}", name, op));
+  const ir::ValueId result = graph.add_result(id, name);
+  graph.node(id).origins = {{std::string(op_.name), name_}};
+  if (!importer_.type_node(id, scope_, static_cast<int>(kNewestOpset))) throw Poisoned{};
+  return result;
+}
+
+ir::ValueId Importer::Trips::add_constant(const ir::Scalar& value, const std::string& name) {
+  return scope_.graph->add_constant(ir::Tensor::scalar(value), name);
+}
+
+ir::ValueId Importer::Trips::zeros(ir::TensorType type, const std::string& name) {
+  if (!ir::are_constant(type.shape) || type.count() > importer_.options_.limits.tensor_elements) {
+    operator_error(fmt::format("no trip is made, and a value of it would be {}", ir::to_string(type)));
+  }
+  return scope_.graph->add_constant(ir::Tensor(std::move(type)), name);
+}
+
+/// One position of an axis, which the result does not have.
+ir::ValueId Importer::Trips::slice(ir::ValueId value, int axis, std::int64_t position,
+                                   const std::string& name) {
+  ir::Attributes attributes;
+  attributes.set("axis", std::int64_t{axis});
+  const ir::Scalar at = ir::Scalar::of_integer(ir::ElementType::kInt64, position);
+  const ir::ValueId index = add_constant(at, name + "/position");
+  return add("Gather", {value, index}, std::move(attributes), name);
+}
+
+/// The rows, which are of one type and at least one, along a new axis.
+ir::ValueId Importer::Trips::stack(const Values& rows, std::int64_t axis, bool is_backward,
+                                   const std::string& name) {
+  const int at = axis_within(axis, type(rows[0]).rank() + 1);
+  const std::int64_t axes[] = {at};
+  const ir::ValueId new_axis = scope_.graph->add_constant(ir::Tensor::of_ints(axes, {1}), name + "/axis");
+  Values parts;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (type(rows[i]) != type(rows[0])) {
+      operator_error(
+          fmt::format("what trips give for the output '{}' is {} in the first one and {} in another",
+                      printable(name), ir::to_string(type(rows[0])), ir::to_string(type(rows[i]))));
+    }
+    parts.push_back(add("Unsqueeze", {rows[i], new_axis}, {}, fmt::format("{}/{}", name, i)));
+  }
+  if (is_backward) std::reverse(parts.begin(), parts.end());
+  ir::Attributes attributes;
+  attributes.set("axis", std::int64_t{at});
+  return add("Concat", std::move(parts), std::move(attributes), name);
+}
+
+/// Of what the body gives for output k behind the carried ones, where no trip is made.
+ir::TensorType Importer::Trips::row_type(const Values& inputs, int k) {
+  count_trip();
+  const Scope inner = scope_of_trip("0", inputs);
+  const Branch branch =
+      importer_.import_branch(inside_, importer_.captures_of({&inside_}, inner), inner, name_, {});
+  if (branch.poisoned) throw Poisoned{};
+  if (!branch.graph.trap.empty()) operator_error(branch.graph.trap);
+  return branch.graph.value(branch.graph.outputs()[first_result_ + carried_ + k]).type;
+}
+
+void Importer::Trips::require_condition(ir::ValueId condition) const {
+  if (type(condition).element != ir::ElementType::kBool || type(condition).count() != 1) {
+    operator_error(fmt::format("the condition must be one bool, not {}", ir::to_string(type(condition))));
+  }
+}
+
+/// Carried value i becomes what a trip has made of it.
+void Importer::Trips::require_type(int i, ir::ValueId given, ir::ValueId made, bool any_shape) const {
+  const ir::TensorType& before = type(given);
+  const ir::TensorType& after = type(made);
+  if (any_shape ? before.element == after.element : before == after) return;
+  operator_error(fmt::format("the body makes {} of the carried value '{}', which is {}", ir::to_string(after),
+                             printable(body_->input(body_->input_size() - node_.input_size() + i).name()),
+                             ir::to_string(before)));
+}
+
+}  // namespace gcompile::frontend
