@@ -14,7 +14,7 @@ namespace {
 
 std::int64_t number_of(ir::Dim size, std::string_view what) {
   if (!size.is_constant()) {
-    operator_error(fmt::format("{} is {}, which only a run knows", what, ir::to_string(size)),
+    operator_error(fmt::format("{} must be known at compile time, it is {}", what, ir::to_string(size)),
                    "trips are unrolled; --dim makes the size a number");
   }
   return size;
@@ -76,7 +76,7 @@ std::optional<std::int64_t> Importer::Trips::most_trips() const {
   const ir::Tensor* known = scope_.graph->constant(trips);
   if (!known) {
     operator_error(
-        "the number of trips is known only to a run",
+        "the number of trips must be known at compile time",
         "trips are unrolled; --set NAME=VALUE and --dim make it known where an input or a size tells it");
   }
   return std::max<std::int64_t>(known->int_at(0), 0);
@@ -101,11 +101,13 @@ void Importer::Trips::loop() {
   for (std::int64_t number = 0; !most || number < *most; ++number) {
     const ir::Tensor* known = scope_.graph->constant(condition);
     if (known && known->int_at(0) == 0) break;
-    if (!known && !most) operator_error("it has no number of trips, and a condition that only a run knows");
+    if (!known && !most)
+      operator_error("without a number of trips the condition must be known at compile time");
     for (int k = 0; !known && k < rows_; ++k) {
       if (!is_read(carried_ + k)) continue;
-      operator_error(fmt::format("its output '{}' has as many rows as trips are made, which only a run knows",
-                                 printable(node_.output(carried_ + k))));
+      operator_error(fmt::format(
+          "'{}' has as many rows as trips are made, so that the condition must be known at compile time",
+          printable(node_.output(carried_ + k))));
     }
     const Values outputs = known ? trip(std::to_string(number), inputs_of(number))
                                  : guarded_trip(std::to_string(number), inputs_of(number));
@@ -255,7 +257,7 @@ void Importer::Trips::scan_of_batches() {
   std::vector<std::int64_t> lengths(static_cast<std::size_t>(*entries), *length);
   if (has_operand(0)) {
     const ir::Tensor* known = scope_.graph->constant(operand(0));
-    if (!known) operator_error("the lengths of the sequences are known only to a run");
+    if (!known) operator_error("the lengths of the sequences must be known at compile time");
     if (known->type() != ir::TensorType{ir::ElementType::kInt64, {*entries}}) {
       operator_error(
           fmt::format("the lengths must be int64[{}], not {}", *entries, ir::to_string(known->type())));

@@ -284,12 +284,14 @@ std::string loop_error(const std::string& signature, const std::string& body, co
 TEST(Loop, RefusesWhatOnlyARunKnows) {
   const char* const adds = "b (int64 i, bool c, float v) => (bool c, float w) { w = Add(v, v) }";
   EXPECT_THAT(loop_error("(int64 n, float x) => (float y)", adds, "n, yes, x"),
-              HasSubstr("Loop making 'y': the number of trips is known only to a run"));
+              HasSubstr("Loop making 'y': the number of trips must be known at compile time"));
   EXPECT_THAT(loop_error("(bool go, float x) => (float y)", adds, "none, go, x"),
-              HasSubstr("it has no number of trips, and a condition that only a run knows"));
-  EXPECT_THAT(loop_error("(bool go, float x) => (float y)",
-                         "b (int64 i, bool c) => (bool c, float r) { r = Neg(x) }", "m, go"),
-              HasSubstr("its output 'y' has as many rows as trips are made, which only a run knows"));
+              HasSubstr("without a number of trips the condition must be known at compile time"));
+  EXPECT_THAT(
+      loop_error("(bool go, float x) => (float y)", "b (int64 i, bool c) => (bool c, float r) { r = Neg(x) }",
+                 "m, go"),
+      HasSubstr(
+          "'y' has as many rows as trips are made, so that the condition must be known at compile time"));
   ImportOptions options;
   options.bindings.sets = {frontend::parse_set_binding("n=2")};
   EXPECT_EQ(run(import_text(loop_text("(int64 n, float x) => (float y)", "y", adds, "n, yes, x"), options),
