@@ -250,6 +250,24 @@ ir::Shape CallWriter::strides_of(int i) const {
   return constant(i) ? ir::row_major_strides(type(i).shape) : home_(view_.node().operands[i]).strides;
 }
 
+/// A movement that reads a part of its operand reads all of one that begins there, so that parts of one shape, such as
+/// the rows of a loop's trips, share a kernel. nullopt: it reads no part, or in another order.
+static std::optional<ir::LoopForm> part_as_whole(const ir::LoopForm& form, KernelTensor& from,
+                                                 Storage& place) {
+  const std::optional<ir::ViewStrides> view = ir::view_strides(form, from.strides);
+  if (!view || !view->offset.is_constant() || view->offset <= 0) return std::nullopt;
+  const auto goes_on = [](ir::Dim stride) { return stride.is_constant() && stride >= 0; };
+  if (!std::all_of(view->strides.begin(), view->strides.end(), goes_on)) return std::nullopt;
+  place.offset = place.offset + view->offset;
+  from.strides = view->strides;
+  from.alignment = alignment_of(place.offset, from.element);
+  ir::LoopForm whole = ir::LoopForm::over(form.extents);
+  const int operand = ir::pure_load(form)->operand;
+  whole.set_root(whole.dag.load(operand, from.element, whole.identity()));
+  whole.regions[0].box = form.regions[0].box;
+  return whole;
+}
+
 void CallWriter::loops(const ir::LoopForm& whole) {
   const std::optional<ir::LoopForm> less =
       form_without_idle_lookups(whole, [&](int i) { return strides_of(i); });
@@ -284,12 +302,17 @@ void CallWriter::loops(const ir::LoopForm& whole) {
     if (at.empty()) continue;
     call_.sizes.name_number(form.dag[n].constant.as_double(), at, on_device() ? at + "[0]" : number_of(at));
   }
-  const KernelTensor y = result(0, "y");
-  if (const ir::ScalarNode* load = ir::pure_load(form); load != nullptr && form.has_identity_store()) {
-    const ir::Shape& from = operands[load->operand].strides;
-    if (load->index == form.identity()) call_.name = copy_name(form.extents, from, y.strides);
+  std::optional<ir::LoopForm> part;
+  if (const ir::ScalarNode* load = ir::pure_load(form); load != nullptr && !constant(load->operand)) {
+    part = part_as_whole(form, operands[load->operand], call_.arguments.back().storage);
   }
-  print_body(call_, form, operands, y, machine_);
+  const KernelTensor y = result(0, "y");
+  const ir::LoopForm& printed = part ? *part : form;
+  if (const ir::ScalarNode* load = ir::pure_load(printed); load != nullptr && printed.has_identity_store()) {
+    const ir::Shape& from = operands[load->operand].strides;
+    if (load->index == printed.identity()) call_.name = copy_name(printed.extents, from, y.strides);
+  }
+  print_body(call_, printed, operands, y, machine_);
 }
 
 KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Storage& to,

@@ -239,14 +239,13 @@ void Importer::Trips::require_condition(ir::ValueId condition) const {
   }
 }
 
-/// Carried value i becomes what a trip has made of it.
+/// The carried value at input i of the body becomes what a trip has made of it.
 void Importer::Trips::require_type(int i, ir::ValueId given, ir::ValueId made, bool any_shape) const {
   const ir::TensorType& before = type(given);
   const ir::TensorType& after = type(made);
   if (any_shape ? before.element == after.element : before == after) return;
   operator_error(fmt::format("the body makes {} of the carried value '{}', which is {}", ir::to_string(after),
-                             printable(body_->input(body_->input_size() - node_.input_size() + i).name()),
-                             ir::to_string(before)));
+                             printable(body_->input(i).name()), ir::to_string(before)));
 }
 
 }  // namespace gcompile::frontend
