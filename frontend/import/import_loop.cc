@@ -39,25 +39,14 @@ bool is_backward(const std::vector<std::int64_t>* directions, std::size_t i) {
 
 }  // namespace
 
-void Importer::Trips::import() {
-  const onnx::GraphProto* body = graph_of(node_, "body");
-  if (!body) malformed("it has no graph 'body'");
+/// The body and the other attributes.
+void Importer::Trips::read_attributes() {
+  body_ = graph_of(node_, "body");
+  if (!body_) malformed("it has no graph 'body'");
   if (scope_.graph_depth >= importer_.options_.limits.graph_nesting) {
     malformed(fmt::format("graphs are nested deeper than the limit of {}",
                           importer_.options_.limits.graph_nesting));
   }
-  body_ = body;
-  read_attributes();
-  if (op_.name == "Loop") {
-    loop();
-  } else if (importer_.opset_of(scope_) < 9) {
-    scan_of_batches();
-  } else {
-    scan();
-  }
-}
-
-void Importer::Trips::read_attributes() {
   onnx::NodeProto without_body;
   for (const onnx::AttributeProto& attribute : node_.attribute()) {
     if (attribute.name() != "body") *without_body.add_attribute() = attribute;
@@ -83,8 +72,9 @@ std::optional<std::int64_t> Importer::Trips::most_trips() const {
 }
 
 void Importer::Trips::loop() {
+  read_attributes();
   if (node_.input_size() < 2) malformed("it has not the inputs for the number of trips and the condition");
-  begin(1, node_.input_size() - 2);
+  begin(0, 1, node_.input_size() - 2);
   const std::optional<std::int64_t> most = most_trips();
   const ir::Scalar yes = ir::Scalar::of_integer(ir::ElementType::kBool, 1);
   Ran ran;
@@ -158,11 +148,16 @@ Importer::Trips::Ran Importer::Trips::run_sequence(const std::string& place, Val
 }
 
 void Importer::Trips::scan() {
+  read_attributes();
+  if (importer_.opset_of(scope_) < 9) {
+    scan_of_batches();
+    return;
+  }
   const std::int64_t scanned = attributes_.int_of("num_scan_inputs");
   if (scanned < 1 || scanned > node_.input_size()) {
     malformed(fmt::format("num_scan_inputs is {}, of {} inputs", scanned, node_.input_size()));
   }
-  begin(0, node_.input_size() - static_cast<int>(scanned));
+  begin(0, 0, node_.input_size() - static_cast<int>(scanned));
   const auto rows = static_cast<std::size_t>(rows_);
   const auto* axes = ints_of(attributes_, "scan_input_axes", static_cast<std::size_t>(scanned));
   const auto* directions = ints_of(attributes_, "scan_input_directions", static_cast<std::size_t>(scanned));
@@ -234,7 +229,7 @@ void Importer::Trips::scan_of_batches() {
   if (scanned < 1 || scanned >= node_.input_size()) {
     malformed(fmt::format("num_scan_inputs is {}, of {} inputs", scanned, node_.input_size() - 1));
   }
-  begin(0, node_.input_size() - 1 - static_cast<int>(scanned));
+  begin(1, 0, node_.input_size() - 1 - static_cast<int>(scanned));
   const auto* directions = ints_of(attributes_, "directions", static_cast<std::size_t>(scanned));
   std::optional<std::int64_t> entries, length;
   const auto agree = [&](std::optional<std::int64_t>& all, const ir::TensorType& given, std::size_t axis) {
@@ -301,8 +296,18 @@ void Importer::Trips::scan_of_batches() {
 }
 
 void Importer::import_loop(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope) {
+  import_trips(node, op, scope, &Trips::loop);
+}
+
+void Importer::import_scan(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope) {
+  import_trips(node, op, scope, &Trips::scan);
+}
+
+void Importer::import_trips(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope,
+                            void (Trips::*import)()) {
   try {
-    Trips(*this, node, op, scope).import();
+    Trips trips(*this, node, op, scope);
+    (trips.*import)();
     return;
   } catch (const LoopError& failure) {
     node_error(diagnostics_, node, scope, failure.code, failure.error);

@@ -50,8 +50,10 @@ void Importer::import_node(const onnx::NodeProto& node, Scope& scope) {
   check_opset(node, *op, scope);
   if (domain.empty() && node.op_type() == "If") {
     import_if(node, *op, scope);
-  } else if (domain.empty() && (node.op_type() == "Loop" || node.op_type() == "Scan")) {
+  } else if (domain.empty() && node.op_type() == "Loop") {
     import_loop(node, *op, scope);
+  } else if (domain.empty() && node.op_type() == "Scan") {
+    import_scan(node, *op, scope);
   } else if (domain.empty() && node.op_type() == "Constant") {
     import_constant(node, *op, scope);
   } else {

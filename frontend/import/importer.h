@@ -119,6 +119,9 @@ class Importer {
   class Trips;
   int opset_of(const Scope& scope) const { return scope.opsets->version("").value_or(1); }
   void import_loop(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
+  void import_scan(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
+  void import_trips(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope,
+                    void (Trips::*import)());
 
   // import_function.cc: functions
   struct Function {

@@ -35,12 +35,11 @@ std::int64_t nodes_in(const onnx::GraphProto& graph) {
 }  // namespace
 
 /// Checks what the body takes and gives, and imports what all trips share.
-void Importer::Trips::begin(int first_result, int carried) {
+void Importer::Trips::begin(int first_operand, int first_result, int carried) {
   first_result_ = first_result;
   carried_ = carried;
   rows_ = body_->output_size() - first_result - carried;
-  // A Scan before opset 9 gives its body no operand 0.
-  const int inputs = node_.input_size() - (op_.name == "Scan" && importer_.opset_of(scope_) < 9 ? 1 : 0);
+  const int inputs = node_.input_size() - first_operand;
   if (carried < 0 || rows_ < 0 || body_->input_size() != inputs ||
       node_.output_size() > body_->output_size() - first_result) {
     malformed(fmt::format("the body has {} inputs and {} outputs, which does not fit the node's {} and {}",
@@ -131,7 +130,7 @@ Importer::Trips::Values Importer::Trips::guarded_trip(const std::string& number,
   Scope inner = scope_of_trip(number, inputs);
   if (choice_.op_type().empty()) {
     choice_.set_op_type("If");
-    choice_.set_name("If");
+    choice_.set_name(choice_.op_type());
     choice_.add_input(body_->input(1).name());
     onnx::AttributeProto& then_branch = *choice_.add_attribute();
     then_branch.set_name("then_branch");
@@ -146,7 +145,7 @@ Importer::Trips::Values Importer::Trips::guarded_trip(const std::string& number,
       choice_.add_output(name);
     }
   }
-  importer_.import_if(choice_, *ir::find_operator("", "If"), inner);
+  importer_.import_if(choice_, ir::operator_named("If"), inner);
   Values outputs;
   for (const std::string& name : choice_.output()) {
     const Binding* made = inner.find(name);
@@ -169,8 +168,8 @@ ir::ValueId Importer::Trips::operand(int i) const {
   return binding->value;
 }
 
-ir::ValueId Importer::Trips::add(std::string_view op, Values operands, ir::Attributes attributes,
-                                 const std::string& name) {
+ir::ValueId Importer::Trips::emit(std::string_view op, Values operands, ir::Attributes attributes,
+                                  const std::string& name) {
   ir::Graph& graph = *scope_.graph;
   const ir::NodeId id = graph.add_node(ir::operator_named(op), std::move(operands), std::move(attributes), 0,
                                        fmt::format("{}/{}", name, op));
@@ -198,7 +197,7 @@ ir::ValueId Importer::Trips::slice(ir::ValueId value, int axis, std::int64_t pos
   attributes.set("axis", std::int64_t{axis});
   const ir::Scalar at = ir::Scalar::of_integer(ir::ElementType::kInt64, position);
   const ir::ValueId index = add_constant(at, name + "/position");
-  return add("Gather", {value, index}, std::move(attributes), name);
+  return emit("Gather", {value, index}, std::move(attributes), name);
 }
 
 /// The rows, which are of one type and at least one, along a new axis.
@@ -214,15 +213,15 @@ ir::ValueId Importer::Trips::stack(const Values& rows, std::int64_t axis, bool i
           fmt::format("what trips give for the output '{}' is {} in the first one and {} in another",
                       printable(name), ir::to_string(type(rows[0])), ir::to_string(type(rows[i]))));
     }
-    parts.push_back(add("Unsqueeze", {rows[i], new_axis}, {}, fmt::format("{}/{}", name, i)));
+    parts.push_back(emit("Unsqueeze", {rows[i], new_axis}, {}, fmt::format("{}/{}", name, i)));
   }
   if (is_backward) std::reverse(parts.begin(), parts.end());
   ir::Attributes attributes;
   attributes.set("axis", std::int64_t{at});
-  return add("Concat", std::move(parts), std::move(attributes), name);
+  return emit("Concat", std::move(parts), std::move(attributes), name);
 }
 
-/// Of what the body gives for output k behind the carried ones, where no trip is made.
+/// What the body gives for output k behind the carried ones is of this type; where no trip is made.
 ir::TensorType Importer::Trips::row_type(const Values& inputs, int k) {
   count_trip();
   const Scope inner = scope_of_trip("0", inputs);

@@ -27,8 +27,9 @@ class Importer::Trips {
   Trips(Importer& importer, const onnx::NodeProto& node, const ir::Operator& op, Scope& scope)
       : importer_(importer), node_(node), op_(op), scope_(scope), name_(scope.prefix + name_of(node)) {}
 
-  /// Binds the results of the node. Throws LoopError, OperatorError or Poisoned.
-  void import();
+  // Each binds the results of the node. They throw LoopError, OperatorError or Poisoned.
+  void loop();
+  void scan();
 
  private:
   struct Sequence {
@@ -44,9 +45,7 @@ class Importer::Trips {
   };
 
   void read_attributes();
-  void begin(int first_result, int carried);
-  void loop();
-  void scan();
+  void begin(int first_operand, int first_result, int carried);
   void scan_of_batches();
   void scan_nothing(std::int64_t entries, std::int64_t length);
   Ran run_sequence(const std::string& place, Values carried, const std::vector<Sequence>& sequences,
@@ -64,7 +63,7 @@ class Importer::Trips {
   bool is_read(int i) const { return i < node_.output_size() && !node_.output(i).empty(); }
   void bind_result(int i, ir::ValueId value) { importer_.bind(scope_, node_.output(i), Binding::of(value)); }
 
-  ir::ValueId add(std::string_view op, Values operands, ir::Attributes attributes, const std::string& name);
+  ir::ValueId emit(std::string_view op, Values operands, ir::Attributes attributes, const std::string& name);
   ir::ValueId add_constant(const ir::Scalar& value, const std::string& name);
   ir::ValueId zeros(ir::TensorType type, const std::string& name);
   ir::ValueId slice(ir::ValueId value, int axis, std::int64_t position, const std::string& name);

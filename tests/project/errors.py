@@ -297,6 +297,25 @@ def case_calls_that_multiply(world):
     world.run([world.gcompile, "check", model])
 
 
+def case_trips_that_multiply(world):
+    """Loops that go on, in loops too: the limits of what calls make, for bodies without nodes as well."""
+    def loop(body, trips="trips"):
+        return f"Loop<body = body (int64 i, bool go, float v) => (bool go, float w) {{ {body} }}>({trips}, yes, v)"
+
+    bodies = ["w = Identity(v)", "w = If(go) <then_branch = a () => (float p) { p = Neg(v) }, else_branch = b () => (float q) "
+              "{ q = Exp(v) }>", "w = Neg(v)  " + "x" * 20_000 + " = Exp(v)"]
+    nested = "w = Tanh(v)"
+    for _ in range(12):
+        nested = "w = " + loop(nested, "few")
+    for body, trips in [*((body, "trips") for body in bodies), (nested, "few")]:
+        model = world.path("model.onnxtxt")
+        model.write_text('<ir_version: 8, opset_import: ["": 17]> g (float v) => (float y) '
+                         "<int64 trips = {1000000000000000000}, int64 few = {4}, bool yes = {1}> "
+                         "{ y = " + loop(body, trips) + " }", encoding="utf-8")
+        contains(answer_within(world, [world.gcompile, model, "-o", world.path("out")], MODEL), "error[E0004]", "trips")
+        nothing_left(world, ["model.onnxtxt"])
+
+
 def case_run_time_indices(world):
     """An index out of range is a status, whichever operator takes it; one in range, negative ones too, is not."""
     world.compile(text_model("run_time_indices"), world.path("project"), "--name", "plain")
