@@ -298,6 +298,30 @@ TEST(Emit, SplitsKernelsIntoFiles) {
   EXPECT_EQ(split_kernels(program_with_kernels(3), 1).size(), 3u);
 }
 
+TEST(Emit, PartsOfOneShapeShareAKernel) {
+  ir::Graph graph;
+  const ir::ValueId x = graph.add_input("x", {ir::ElementType::kFloat32, {5, 8}});
+  for (const std::int64_t row : {0, 1, 3}) {
+    const ir::ValueId at = graph.add_constant(
+        ir::Tensor::scalar(ir::Scalar::of_integer(ir::ElementType::kInt64, row)), "at" + std::to_string(row));
+    ir::Attributes attributes;
+    attributes.set("axis", std::int64_t{0});
+    const ir::NodeId gather =
+        graph.add_node(ir::operator_named("Gather"), {x, at}, attributes, 1, "row" + std::to_string(row));
+    ir::infer_node(graph, gather);
+    graph.value(graph.node(gather).results[0]).name = "row" + std::to_string(row);
+    graph.add_output(graph.node(gather).results[0], "row" + std::to_string(row));
+  }
+  passes::optimise(graph, {});
+  const Program program = lower_graph(graph, {});
+  ASSERT_EQ(program.schedules.back().steps.size(), 3u);
+  EXPECT_EQ(program.kernels.size(), 1u);
+  for (int i = 0; i < 3; ++i) {
+    const Step& step = program.schedules.back().steps[static_cast<std::size_t>(i)];
+    EXPECT_EQ(step.arguments[0].elements, std::vector<std::int64_t>({0, 8, 24})[static_cast<std::size_t>(i)]);
+  }
+}
+
 /// The kernels of each file, by name.
 std::set<std::vector<std::string>> files_of(const Program& program) {
   std::set<std::vector<std::string>> out;
