@@ -58,6 +58,9 @@ HELP = {
              "`NAME_SHAPE_MISMATCH`. `--set INPUT=VALUE` makes the condition known and removes the branch.",
     "E0204": "The model contradicts itself; export it again.",
     "W0205": "Nothing: declared output shapes are hints, and the computed one counts.",
+    "W0206": "Nothing, if runs have this value. `--set INPUT=VALUE` makes the input a constant, of that value or another; a "
+             "run with another value is `NAME_SHAPE_MISMATCH`, and nothing is written "
+             "([sizes.md](sizes.md#operands-that-a-run-gives)).",
     "E0301": "The operator exists, but not with these types, sizes or attributes; the message says which.",
     "E0302": "The message says what is not supported.",
     "E0303": "The message says which limit or condition is not met.",
@@ -126,6 +129,7 @@ CAUSES = {
              "model runs.",
     "E0204": "The type that the model declares for a value is not the one that its node computes.",
     "W0205": "The shape that the model declares for an output is not the one that its nodes compute.",
+    "W0206": "A shape, an axis or the like is an input of the model, and the shapes that the model declares say which it is.",
     "E0301": "There is no kernel for what the node asks of an operator that is otherwise supported.",
     "E0302": "The model needs something that no program emitted by gcompile does.",
     "E0303": "What is asked for lies outside a limit, or contradicts something else that is asked for.",

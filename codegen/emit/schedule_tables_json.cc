@@ -49,13 +49,13 @@ Json place_json(const std::string& name, const std::string& c_type, const std::s
           {"comment_lines", std::move(lines)}};
 }
 
-/// A list of names in lines that fit behind four columns.
-Json wrapped(const std::vector<std::string>& names) {
-  constexpr std::size_t kListWidth = 106;
+/// A list of names in lines that fit behind so many columns.
+Json wrapped(const std::vector<std::string>& names, std::size_t columns = 4) {
+  const std::size_t width = 110 - columns;
   Json lines = Json::array();
   std::string line;
   for (const std::string& name : names) {
-    if (!line.empty() && line.size() + name.size() + 2 > kListWidth) lines.push_back(std::exchange(line, ""));
+    if (!line.empty() && line.size() + name.size() + 2 > width) lines.push_back(std::exchange(line, ""));
     line += fmt::format("{}{},", line.empty() ? "" : " ", name);
   }
   if (!line.empty()) lines.push_back(std::move(line));
@@ -128,6 +128,17 @@ void add_output_ranks(Json& out, const Program& program, const Schedule& schedul
   }
 }
 
+/// What passes the checks of a run, for those who make inputs up.
+void add_example(Json& entry, const Port& port) {
+  entry["has_example"] = port.example.has_value();
+  if (!port.example) return;
+  std::vector<std::string> elements;
+  for (const std::byte each : port.example->bytes())
+    elements.push_back(std::to_string(std::to_integer<unsigned>(each)));
+  entry["example"] = wrapped(elements, 8);
+  entry["remark"] = "; checked by each run";
+}
+
 /// `first_block`: where their pointers begin among those of a run.
 Json ports_json(const Program& program, const std::vector<Port>& ports, std::size_t first_block) {
   Json entries = Json::array();
@@ -135,6 +146,7 @@ Json ports_json(const Program& program, const std::vector<Port>& ports, std::siz
     poll_interrupt();
     entries.push_back(port_json(ports[i].c_name, ports[i].model_name, ports[i].c_type, ports[i].type, i));
     entries.back()["block"] = first_block + i;
+    add_example(entries.back(), ports[i]);
     entries.back()["is_placed"] = !ports[i].place.empty();
     entries.back()["place"] = ports[i].place;
     const ir::Dim bytes = ports[i].type.bytes();
@@ -156,7 +168,9 @@ void add_host_inputs(Json& out, const Program& program) {
   std::vector<std::string> named, tests;
   for (const int index : host_inputs) {
     Json& input = out["inputs"][static_cast<std::size_t>(index)];
-    input["remark"] = "; host memory, for it chooses a branch";
+    const bool is_checked = input["has_example"].get<bool>();
+    input["remark"] =
+        is_checked ? "; host memory, checked by each run" : "; host memory, for it chooses a branch";
     named.push_back(fmt::format("`{}`", input["c_name"].get<std::string>()));
     tests.push_back(fmt::format("input == {}", index));
   }
@@ -207,6 +221,8 @@ void add_ports(Json& out, const Program& program, const Schedule& schedule) {
   }
   out["has_ports"] = !schedule.inputs.empty() || !schedule.outputs.empty();
   out["has_inputs"] = !schedule.inputs.empty();
+  out["has_checked_inputs"] = std::any_of(schedule.inputs.begin(), schedule.inputs.end(),
+                                          [](const Port& port) { return port.example.has_value(); });
   out["has_outputs"] = !schedule.outputs.empty();
   out["input_count"] = schedule.inputs.size();
   out["output_count"] = schedule.outputs.size();

@@ -6,6 +6,7 @@
 
 #include "base/names.h"
 #include "codegen/loops/c_types.h"
+#include "ir/graph/checks.h"
 
 namespace gcompile {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 class PortMaker {
  public:
   PortMaker(const ir::Graph& graph, const TargetInfo& target, std::vector<StorageBuffer>& buffers)
-      : graph_(graph), target_(target), buffers_(buffers) {}
+      : graph_(graph), target_(target), buffers_(buffers), demands_(ir::demands_of(graph)) {}
 
   GraphPorts run(const std::vector<StateTensor>& states) {
     out_.states = states;
@@ -58,6 +59,9 @@ class PortMaker {
       out_.input_buffers.push_back(static_cast<int>(buffers_.size()));
       out_.inputs.push_back(
           {input_names_(value.name, ""), value.name, value.type, api_type(value.type.element)});
+      for (const ir::Demand& demand : demands_) {
+        if (demand.input == value.name) out_.inputs.back().example = demand.example;
+      }
     }
     out_.input_homes.push_back(add_buffer(buffer));
     if (buffer.space == Space::kState) {
@@ -102,6 +106,7 @@ class PortMaker {
   const ir::Graph& graph_;
   const TargetInfo& target_;
   std::vector<StorageBuffer>& buffers_;
+  const std::vector<ir::Demand> demands_;
   GraphPorts out_;
   Names input_names_, output_names_;
 };

@@ -31,6 +31,8 @@ struct Port {
   /// On a device: kernels may use it in the caller's memory; else it lies at this constant of the arena.
   /// Empty: no kernel names it, or it is always copied.
   std::string place = {};
+  /// Elements that pass, where it is an input that a run checks.
+  std::optional<ir::Tensor> example = {};
 };
 
 /// A persistent tensor: an input that the caller declared to be fed by an output.

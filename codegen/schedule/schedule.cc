@@ -7,6 +7,7 @@
 #include "base/interrupt.h"
 #include "codegen/order/cache_order.h"
 #include "codegen/order/peak_order.h"
+#include "ir/graph/checks.h"
 
 namespace gcompile {
 
@@ -121,6 +122,20 @@ void Scheduler::copy_outputs(ScheduleScope& scope, const std::vector<Storage>& o
   }
 }
 
+/// A run that ends at a check has written nothing: checks come first, with what they are computed from.
+static void checks_first(const ir::Graph& graph, std::vector<NodeId>& order) {
+  std::set<NodeId> early;
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    if (!early.count(*at) && !ir::is_check(graph, *at)) continue;
+    early.insert(*at);
+    for (const ValueId operand : graph.node(*at).operands) {
+      if (operand.valid() && graph.value(operand).producer.valid())
+        early.insert(graph.value(operand).producer);
+    }
+  }
+  std::stable_partition(order.begin(), order.end(), [&](NodeId id) { return early.count(id) > 0; });
+}
+
 std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vector<Storage>& inputs,
                                         const std::vector<Storage>& outputs,
                                         const std::vector<Storage>& host_inputs) {
@@ -142,6 +157,7 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
     order = with_caches_late(graph, scope.forms, std::move(order));
     scope.host_only = host_only_nodes(graph, scope.forms, order);
   }
+  checks_first(graph, order);
   std::map<NodeId, std::int64_t> time;
   for (std::size_t i = 0; i < order.size(); ++i) time[order[i]] = static_cast<std::int64_t>(i);
   const bool copy_views =

@@ -213,9 +213,9 @@ class Verifier {
     TestCase test;
     test.name = fmt::format("random {}", options_.seed + static_cast<std::uint64_t>(index));
     RandomInputs random(options_.seed + static_cast<std::uint64_t>(index));
-    for (const ir::ValueId id : graph.inputs()) {
-      test.inputs[graph.value(id).name] = random.tensor(graph.value(id).type);
-    }
+    const std::vector<ir::Tensor> inputs = random.inputs_of(graph);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      test.inputs[graph.value(graph.inputs()[i]).name] = inputs[i];
     return test;
   }
 

@@ -35,12 +35,14 @@ std::string golden_vectors(const ir::Graph& graph, const std::vector<StateTensor
   put_number(bytes, kRuns);
   for (int run = 0; run < kRuns; ++run) {
     RandomInputs random(static_cast<std::uint64_t>(run) + 1);
-    std::vector<ir::Tensor> inputs;
-    for (const ir::ValueId id : graph.inputs()) {
-      const ir::Value& value = graph.value(id);
-      const auto held = state.find(value.name);
-      inputs.push_back(held != state.end() ? held->second : random.tensor(value.type));
-      if (held == state.end()) put_tensor(bytes, inputs.back());
+    std::vector<ir::Tensor> inputs = random.inputs_of(graph);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const auto held = state.find(graph.value(graph.inputs()[i]).name);
+      if (held != state.end()) {
+        inputs[i] = held->second;
+      } else {
+        put_tensor(bytes, inputs[i]);
+      }
     }
     const std::vector<ir::Tensor> outputs = ir::evaluate_graph(graph, inputs);
     for (std::size_t i = 0; i < outputs.size(); ++i) {

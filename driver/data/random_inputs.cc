@@ -1,5 +1,9 @@
 #include "driver/data/random_inputs.h"
 
+#include <algorithm>
+
+#include "ir/graph/checks.h"
+
 namespace gcompile {
 
 std::uint64_t RandomInputs::next() {
@@ -22,6 +26,18 @@ ir::Tensor RandomInputs::tensor(const ir::TensorType& type) {
     }
   }
   return out;
+}
+
+std::vector<ir::Tensor> RandomInputs::inputs_of(const ir::Graph& graph) {
+  const std::vector<ir::Demand> demands = ir::demands_of(graph);
+  std::vector<ir::Tensor> inputs;
+  for (const ir::ValueId id : graph.inputs()) {
+    const ir::Value& value = graph.value(id);
+    const auto demand = std::find_if(demands.begin(), demands.end(),
+                                     [&](const ir::Demand& each) { return each.input == value.name; });
+    inputs.push_back(demand == demands.end() ? tensor(value.type) : demand->example);
+  }
+  return inputs;
 }
 
 }  // namespace gcompile

@@ -12,6 +12,7 @@
 #include "driver/verify/compare.h"
 #include "driver/verify/verify_reference.h"
 #include "ir/graph/at_sizes.h"
+#include "ir/graph/checks.h"
 #include "ir/graph/operator.h"
 #include "ir/sizes/sizes.h"
 
@@ -52,8 +53,10 @@ double number_of_kind(InputKind kind, ir::ElementType type, std::uint64_t choice
   return sign * numbers[choice / 2 % std::size(numbers)];
 }
 
-ir::Tensor filled(const ir::TensorType& type, InputKind kind, RandomInputs& random) {
-  ir::Tensor out = random.tensor(type);
+/// `usual`, with numbers of the kind among its floats.
+ir::Tensor filled(const ir::Tensor& usual, InputKind kind, RandomInputs& random) {
+  ir::Tensor out = usual;
+  const ir::TensorType& type = usual.type();
   if (kind == InputKind::kRandom || !ir::is_float(type.element)) return out;
   // Every other tensor holds many of them, the others few: one NaN spoils a whole product.
   const std::uint64_t each = random.next() % 2 == 0 ? 2 : 16;
@@ -169,8 +172,14 @@ std::pair<ir::Tensor, ir::Tensor> PassChecker::Set::comparable(const ir::Tensor&
 
 std::vector<ir::Tensor> inputs_of_kind(const ir::Graph& graph, InputKind kind, std::uint64_t seed) {
   RandomInputs random(seed * 3 + static_cast<std::uint64_t>(kind));
-  std::vector<ir::Tensor> inputs;
-  for (const ir::ValueId id : graph.inputs()) inputs.push_back(filled(graph.value(id).type, kind, random));
+  std::vector<ir::Tensor> inputs = random.inputs_of(graph);
+  const std::vector<ir::Demand> demands = ir::demands_of(graph);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::string& name = graph.value(graph.inputs()[i]).name;
+    const bool is_checked = std::any_of(demands.begin(), demands.end(),
+                                        [&](const ir::Demand& demand) { return demand.input == name; });
+    if (!is_checked) inputs[i] = filled(inputs[i], kind, random);
+  }
   return inputs;
 }
 

@@ -54,6 +54,8 @@ ImportedModel Importer::run() {
   scope.opsets = &opsets_;
   scope.findings = &diagnostics_;
   scope.graph_name = model_.graph().name();
+  const ir::DeclaredShapes declared = declared_shapes(model_.graph());
+  scope.declared = &declared;
   import_initializers(model_.graph(), scope);
   import_inputs(model_.graph(), scope);
   if (places_ && ir::SizesScope::in_force())
@@ -335,6 +337,32 @@ void Importer::import_outputs(const onnx::GraphProto& graph, Scope& scope) {
       scope.graph->add_output(made->value, copy);
     }
   }
+}
+
+/// The shapes of results and values of which all sizes are numbers, and guesses at those of what is before them.
+ir::DeclaredShapes Importer::declared_shapes(const onnx::GraphProto& graph) {
+  ir::DeclaredShapes shapes;
+  for (const auto* infos : {&graph.output(), &graph.value_info()}) {
+    for (const onnx::ValueInfoProto& info : *infos) {
+      if (!info.type().has_tensor_type() || !info.type().tensor_type().has_shape()) continue;
+      const auto& dims = info.type().tensor_type().shape().dim();
+      const auto is_number = [](const auto& dim) { return dim.has_dim_value() && dim.dim_value() >= 0; };
+      if (!std::all_of(dims.begin(), dims.end(), is_number)) continue;
+      ir::Numbers& shape = shapes[info.name()];
+      shape.clear();
+      for (const auto& dim : dims) shape.push_back(dim.dim_value());
+    }
+  }
+  // From the last node to the first, in the order that most files have.
+  for (int i = graph.node_size() - 1; i >= 0; --i) {
+    const onnx::NodeProto& node = graph.node(i);
+    if (node.output_size() != 1 || shapes.count(node.output(0)) == 0) continue;
+    const ir::Operator* op = ir::find_operator(canonical_domain(node.domain()), node.op_type());
+    if (!op || !ir::keeps_shape(*op)) continue;
+    const ir::Numbers shape = shapes.at(node.output(0));
+    for (const std::string& name : node.input()) shapes.emplace(name, shape);
+  }
+  return shapes;
 }
 
 /// Declared shapes of outputs are hints (DESIGN law 9), declared element types are not.

@@ -194,6 +194,17 @@ ir::NodeId Importer::add_node(const onnx::NodeProto& node, const ir::Operator& o
   return id;
 }
 
+/// Operands that inputs of a run give, and that the model's declared shapes decide.
+void Importer::settle_operands(ir::NodeId id, Scope& scope) {
+  if (!scope.declared) return;
+  for (const std::string& sentence : ir::settle(*scope.graph, id, *scope.declared)) {
+    const ir::Node& node = scope.graph->node(id);
+    warning("W0206", sentence,
+            fmt::format("graph '{}', node '{}'", printable(scope.graph_name), printable(node.name)),
+            "a run with another value ends with a status; --set makes the input a constant");
+  }
+}
+
 /// What the sizes in force have to meet since the last node is what this one needs.
 void Importer::note_checks(const ir::Node& node) {
   if (!places_ || !ir::SizesScope::in_force()) return;
@@ -211,6 +222,7 @@ bool Importer::type_node(ir::NodeId id, Scope& scope, int opset) {
       }
       // Slots are never used twice while importing: what normalise() added follows the node.
       for (ir::NodeId added{id.index + 1, 0}; graph.alive(added); ++added.index) propagate(graph, added);
+      settle_operands(id, scope);
       ir::Node& node = graph.node(id);
       ir::complete_attributes(*node.op, node.attributes);
       ir::infer_node(graph, id);

@@ -18,6 +18,7 @@
 #include "frontend/import/unsupported.h"
 #include "frontend/sizes/suggested_sizes.h"
 #include "ir/graph/operator.h"
+#include "ir/ops/settle.h"
 
 namespace gcompile::frontend {
 
@@ -48,6 +49,7 @@ struct Scope {
   std::string place;   // for messages: ", in function 'f'"
   int graph_depth = 0;
   bool is_repeated = false;                       // in a trip of a loop
+  const ir::DeclaredShapes* declared = nullptr;   // of the model's own values
   std::vector<const onnx::FunctionProto*> calls;  // functions being inlined, outermost first
 
   /// For the names of a graph inside this one that becomes part of `into`.
@@ -80,6 +82,7 @@ class Importer {
   std::optional<bool> fits(const InputBindings& bindings);
   void suggest_choices(const std::vector<DeclaredInput>& declared, SuggestedSizes& sizes);
   void import_outputs(const onnx::GraphProto& graph, Scope& scope);
+  static ir::DeclaredShapes declared_shapes(const onnx::GraphProto& graph);
   void check_output_type(const onnx::ValueInfoProto& info, const ir::TensorType& type);
 
   // import_graph.cc: graphs and branches
@@ -147,6 +150,7 @@ class Importer {
                       ir::Attributes attributes, Scope& scope);
   /// Normalises, completes and infers; false after a diagnosed error.
   bool type_node(ir::NodeId id, Scope& scope, int opset);
+  void settle_operands(ir::NodeId id, Scope& scope);
   void note_checks(const ir::Node& node);
   void propagate(ir::Graph& graph, ir::NodeId id);
   void check_result_sizes(const ir::Graph& graph, ir::NodeId id);

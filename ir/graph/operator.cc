@@ -80,6 +80,8 @@ const Tensor* NodeView::constant(int i) const {
 
 std::vector<std::int64_t> NodeView::constant_ints(int i, std::string_view what) const {
   const Tensor* tensor = constant(i);
+  if (has_operand(i) && operand(i).count() == 0 && !is_float(element(i)))
+    return {};  // nothing is known of all
   if (!tensor) {
     operator_error(
         fmt::format("{} must be known at compile time", what),

@@ -79,6 +79,12 @@ void apply_sizes(const NodeView& node, const std::vector<int>& axes, std::vector
   }
 }
 
+/// Whether a run reads the scales, and checks that they give the sizes, which are known: so Resize is settled.
+bool reads_scales(const NodeView& node) {
+  return node.has_operand(kScales) && node.has_operand(3) && !node.constant(kScales) &&
+         element_count(node.shape(kScales)) != 0;
+}
+
 std::vector<ResizeAxis> plan_of(const NodeView& node) {
   const Shape& shape = node.shape(0);
   const int rank = static_cast<int>(shape.size());
@@ -95,7 +101,18 @@ std::vector<ResizeAxis> plan_of(const NodeView& node) {
     for (const std::int64_t axis : node.attributes().ints_of("axes"))
       axes.push_back(normalise_axis(axis, rank));
   }
-  const std::vector<double> scales = floats_of(node, 2, "scales");
+  if (reads_scales(node)) {
+    const Shape sizes = node.known_sizes(3, "sizes");
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      ResizeAxis& axis = plan[axes[i]];
+      axis.out = sizes.at(i);
+      axis.is_scaled = true;
+      axis.scale.reset();
+      axis.scale_element = static_cast<int>(i);
+    }
+    return plan;
+  }
+  const std::vector<double> scales = floats_of(node, kScales, "scales");
   if (!scales.empty()) {
     if (scales.size() != axes.size()) operator_error("scales must have one entry per axis");
     for (std::size_t i = 0; i < axes.size(); ++i) {

@@ -58,7 +58,13 @@ class Source : public RoundedArithmetic {
  private:
   static constexpr ElementType kDouble = ElementType::kFloat64;
 
-  int scale() const { return axis_.scale ? number(*axis_.scale) : ratio(axis_.out, axis_.in); }
+  int scale() const {
+    if (axis_.scale_element >= 0) {
+      const int given = dag_.load(kScales, ElementType::kFloat32, {Index(axis_.scale_element)});
+      return dag_.cast(given, type_);
+    }
+    return axis_.scale ? number(*axis_.scale) : ratio(axis_.out, axis_.in);
+  }
   int ratio(Dim a, Dim b) const {
     const int below = size(b);
     return div(size(a), below);

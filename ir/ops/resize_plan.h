@@ -23,6 +23,8 @@ struct ResizeAxis {
   /// Ends of the region of interest, in units of the axis (tf_crop_and_resize).
   double roi_begin = 0;
   double roi_end = 1;
+  /// The element of operand 2 that a run reads the scale from; -1: none.
+  int scale_element = -1;
   /// Only a run knows its sizes.
   bool is_open() const { return !in.is_constant() || !out.is_constant(); }
 };
@@ -36,6 +38,9 @@ struct ResizeMethod {
   bool antialias = false;
   bool crops() const { return coordinates == "tf_crop_and_resize"; }
 };
+
+/// Operand of Resize.
+inline constexpr int kScales = 2;
 
 /// Whether the axis stays as it is.
 bool keeps(const ResizeAxis& axis, const ResizeMethod& method);

@@ -1,5 +1,6 @@
 // Dead code: nodes none of whose results are used, unused optional results, unused constants.
 
+#include "ir/graph/checks.h"
 #include "ir/graph/operator.h"
 #include "passes/engine/passes.h"
 
@@ -13,7 +14,7 @@ bool eliminate_dead_code(ir::Graph& graph, PassContext&) {
     for (const ir::ValueId result : graph.node(*at).results) {
       used |= result.valid() && graph.use_count(result) > 0;
     }
-    if (used) continue;
+    if (used || ir::is_check(graph, *at)) continue;
     graph.erase_node(*at);
     changed = true;
   }

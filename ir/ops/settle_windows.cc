@@ -1,0 +1,190 @@
+// Transforms, windows and resized images: of a few values that an operand may have, inference tells which give
+// the declared shapes.
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/ops/resize_plan.h"
+#include "ir/ops/settle.h"
+#include "ir/ops/support.h"
+
+namespace gcompile::ir {
+namespace {
+
+/// Attempts at inference for one node.
+constexpr std::int64_t kMostTries = 4096;
+
+ValueId are_exactly(RewriteContext& context, ValueId operand, const Numbers& value) {
+  return are(context, operand, value);
+}
+
+bool is_number(const SettleContext& context, int i) {
+  return context.is_open(i) && context.operand(i).count() == 1;
+}
+
+}  // namespace
+
+/// The axis, where the length is known or none is given.
+void settle_dft(SettleContext& context) {
+  const auto rank = static_cast<std::int64_t>(context.operand(0).rank());
+  if (!is_number(context, 2) || context.is_open(1)) return;
+  std::vector<Numbers> ways;
+  for (std::int64_t axis = 0; axis + 1 < rank; ++axis) {
+    if (context.fits({{2, {axis}}})) ways.push_back({axis});
+  }
+  context.choose(2, ways, [rank](RewriteContext& inside, ValueId operand, const Numbers& axes) {
+    return are_axes(inside, operand, axes, rank);
+  });
+}
+
+/// Steps and lengths of frames of which only one pair makes so many.
+void settle_stft(SettleContext& context) {
+  const Numbers* out = context.declared(0);
+  const std::optional<Numbers> in = context.sizes(0);
+  const bool has_step = is_number(context, 1), has_length = is_number(context, 3);
+  if (!out || !in || in->size() < 2 || out->size() != 4 || (!has_step && !has_length)) return;
+  if ((*in)[1] > kMostTries) return;
+  Numbers lengths = {0};
+  if (has_length) lengths = {(*out)[2], 2 * (*out)[2] - 2, 2 * (*out)[2] - 1};
+  std::vector<SettleContext::Values> found;
+  for (const std::int64_t length : lengths) {
+    SettleContext::Values values;
+    if (has_length) values[3] = {length};
+    const std::int64_t most = has_step ? (*in)[1] : 1;
+    for (std::int64_t step = 1; step <= most && length >= 0; ++step) {
+      if (has_step) values[1] = {step};
+      if (context.fits(values)) found.push_back(values);
+    }
+  }
+  if (found.size() != 1) return;
+  SettleContext::Examples examples;
+  ValueId holds;
+  for (const auto& [i, value] : found[0]) {
+    const ValueId here = are(context, context.operand_id(i), value);
+    holds = holds.valid() ? both(context, holds, here) : here;
+    examples.emplace_back(i, Tensor::of_ints(value, {1}));
+  }
+  if (!context.check_all(examples, holds)) return;
+  for (const auto& [i, value] : found[0]) context.make_known(i, value);
+}
+
+/// The image is what is declared; of its blocks the elements are counted.
+void settle_col2im(SettleContext& context) {
+  const Numbers* out = context.declared(0);
+  const std::optional<Numbers> in = context.sizes(0);
+  if (!out || !in || in->size() != 3 || out->size() < 3) return;
+  const Numbers image(out->begin() + 2, out->end());
+  const auto axes = static_cast<std::int64_t>(image.size());
+  if (context.is_open(1)) {
+    if (context.operand(1).count() != axes) return;
+    const ValueId holds = are(context, context.operand_id(1), image);
+    if (!context.assume(1, image, holds)) return;
+  }
+  if (!context.is_open(2) || context.operand(2).count() != axes || (*out)[1] == 0) return;
+  const std::int64_t taps = (*in)[1] / (*out)[1];
+  if (taps == 0) return;
+  std::vector<Numbers> ways = {{}};
+  for (std::int64_t axis = 0; axis < axes; ++axis) {
+    std::vector<Numbers> longer;
+    for (const Numbers& way : ways) {
+      for (std::int64_t block = 1; block <= taps; ++block) {
+        if (taps % block != 0 || static_cast<std::int64_t>(longer.size()) >= kMostTries) continue;
+        longer.push_back(way);
+        longer.back().push_back(block);
+      }
+    }
+    ways = std::move(longer);
+  }
+  ways.erase(std::remove_if(ways.begin(), ways.end(),
+                            [&](const Numbers& way) { return !context.fits({{2, way}}); }),
+             ways.end());
+  context.choose(2, ways, are_exactly);
+}
+
+namespace {
+
+/// Scales that a run reads: of nearest, and of linear and cubic that no edge and no factor changes.
+void settle_scales(SettleContext& context, const Numbers& own, const Numbers& sizes) {
+  const Attributes& attributes = context.attributes();
+  const std::string& mode = attributes.string_of("mode");
+  const bool is_simple = !attributes.flag("antialias") && !attributes.flag("exclude_outside") &&
+                         attributes.string_of("nearest_mode") != "simple" &&
+                         attributes.string_of("coordinate_transformation_mode") != "tf_crop_and_resize";
+  if (!is_simple || context.element(kScales) != ElementType::kFloat32 || context.has_operand(3)) return;
+  std::int64_t taps = 1;
+  for (const std::int64_t n : own) taps *= mode == "nearest" || n == 1 ? 1 : mode == "cubic" ? 4 : 2;
+  constexpr std::int64_t kMostTaps = 16;
+  if (taps > kMostTaps) return;
+  std::vector<float> before, behind, example;
+  for (std::size_t k = 0; k < own.size(); ++k) {
+    constexpr std::int64_t kMostExact = 1 << 20;
+    if (own[k] > kMostExact || sizes[k] > kMostExact || sizes[k] == 0) return;
+    before.push_back(static_cast<float>(own[k]));
+    behind.push_back(static_cast<float>(sizes[k]));
+    float scale = behind[k] / before[k];
+    if (std::floor(scale * before[k]) != behind[k]) scale = (behind[k] + 0.5f) / before[k];
+    if (std::floor(scale * before[k]) != behind[k]) return;
+    example.push_back(scale);
+  }
+  const Shape list = {static_cast<std::int64_t>(own.size())};
+  const ValueId in = context.constant(Tensor::of_floats(before, list));
+  const ValueId out = context.constant(Tensor::of_floats(behind, list));
+  const ValueId lengths = context.emit("Mul", {context.operand_id(kScales), in});
+  const ValueId whole = context.emit("Floor", {lengths});
+  const ValueId holds = all_of(context, context.emit("Equal", {whole, out}));
+  if (!context.check(kScales, Tensor::of_floats(example, list), holds)) return;
+  const ValueId known = list_of(context, sizes);
+  const ValueId scales = context.operand_id(kScales), x = context.operand_id(0);
+  context.replace_with("Interpolate", {x, ValueId{}, scales, known}, context.attributes());
+}
+
+}  // namespace
+
+/// Sizes are those of the result. Where the aspect ratio is kept, one axis says by which factor, and the others
+/// need only not be smaller, or larger, than that.
+void settle_resize(SettleContext& context) {
+  const Numbers* out = context.declared(0);
+  const std::optional<Numbers> in = context.sizes(0);
+  const bool has_scales = context.is_open(kScales) && context.operand(kScales).count() > 0;
+  const int open = has_scales ? kScales : 3;
+  if (!context.is_open(open) || !out || !in || out->size() != in->size()) return;
+  Numbers axes, sizes, own;
+  if (context.attributes().has("axes")) {
+    axes = context.attributes().ints_of("axes");
+  } else {
+    for (std::size_t axis = 0; axis < in->size(); ++axis) axes.push_back(static_cast<std::int64_t>(axis));
+  }
+  if (context.operand(open).count() != static_cast<std::int64_t>(axes.size()) || axes.empty()) return;
+  for (const std::int64_t axis : axes) {
+    const auto at = static_cast<std::size_t>(normalise_axis(axis, static_cast<int>(in->size())));
+    sizes.push_back((*out)[at]);
+    own.push_back((*in)[at]);
+    if (own.back() == 0 || sizes.back() > (std::int64_t{1} << 31) || own.back() > (std::int64_t{1} << 31)) return;
+  }
+  if (has_scales) {
+    settle_scales(context, own, sizes);
+    return;
+  }
+  const std::string policy = context.attributes().string_of("keep_aspect_ratio_policy");
+  if (policy == "stretch") {
+    const ValueId holds = are(context, context.operand_id(3), sizes);
+    context.assume(3, sizes, holds);
+    return;
+  }
+  for (std::size_t k = 1; k < sizes.size(); ++k) {
+    if (sizes[k] * own[0] != sizes[0] * own[k]) return;  // several factors give these sizes
+  }
+  const ValueId given = as_list(context, context.operand_id(3));
+  const ValueId wanted = list_of(context, sizes);
+  const ValueId is_same = context.emit("Equal", {given, wanted});
+  Attributes attributes;
+  attributes.set("keepdims", std::int64_t{0});
+  const ValueId is_any = context.emit("ReduceMax", {is_same}, attributes);
+  const bool is_least = policy == "not_larger";
+  const ValueId is_within = is_least ? context.emit("LessOrEqual", {wanted, given})
+                                     : context.emit("LessOrEqual", {given, wanted});
+  const ValueId are_within = all_of(context, is_within);
+  context.assume(3, sizes, both(context, is_any, are_within));
+}
+
+}  // namespace gcompile::ir
