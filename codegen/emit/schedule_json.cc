@@ -97,7 +97,7 @@ class ScheduleWriter {
   Json& open(const Step& step, int depth, const char* kind) {
     Json entry = Json::object();
     for (const char* name : {"is_call", "is_checked", "is_copy", "is_if", "is_else", "is_end", "is_trap",
-                             "is_strips", "is_strips_end", "ends_layer"}) {
+                             "is_strips", "is_strips_end", "is_check", "ends_layer"}) {
       entry[name] = std::string(name) == kind;
     }
     entry["indent"] = std::string(static_cast<std::size_t>(depth) * 2, ' ');
@@ -198,10 +198,32 @@ class ScheduleWriter {
     end_layer(open(step, depth, "is_strips_end"));
   }
 
+  /// A branch that holds nothing, beside one that cannot be computed. What one condition says of several inputs
+  /// is one test.
+  void add_check(const Step& check, int depth) {
+    const std::string condition = argument(check.arguments.at(0));
+    Step told = check;
+    told.comment = check.else_steps[0].comment;
+    const bool is_same = !steps_.empty() && steps_.back()["is_check"] && steps_.back()["condition"] == condition;
+    Json lines = is_same ? steps_.back()["comment_lines"] : Json::array();
+    if (is_same) steps_.erase(steps_.size() - 1);
+    Json& entry = open(told, depth, "is_check");
+    entry["condition"] = condition;
+    for (Json& line : entry["comment_lines"]) lines.push_back(std::move(line));
+    entry["comment_lines"] = std::move(lines);
+  }
+
   void add_if(const Step& step, int depth) {
+    branches_ = true;
+    const auto is_trap = [](const Step& other) {
+      return other.kind == Step::Kind::kTrap && other.trapped.is_constant();
+    };
+    if (step.then_steps.empty() && step.else_steps.size() == 1 && is_trap(step.else_steps[0])) {
+      add_check(step, depth);
+      return;
+    }
     Json& entry = open(step, depth, "is_if");
     entry["condition"] = argument(step.arguments.at(0));
-    branches_ = true;
     add(step.then_steps, depth + 1);
     open(step, depth, "is_else");
     add(step.else_steps, depth + 1);
