@@ -85,6 +85,11 @@ bool reads_scales(const NodeView& node) {
          element_count(node.shape(kScales)) != 0;
 }
 
+/// Whether a run reads the region of interest: of the operator that Resize then is.
+bool reads_region(const NodeView& node) {
+  return !node.node().op->domain.empty() && node.has_operand(kRegion) && !node.constant(kRegion);
+}
+
 std::vector<ResizeAxis> plan_of(const NodeView& node) {
   const Shape& shape = node.shape(0);
   const int rank = static_cast<int>(shape.size());
@@ -134,7 +139,14 @@ std::vector<ResizeAxis> plan_of(const NodeView& node) {
     operator_error("neither scales nor sizes are given");
   }
   if (node.attributes().string_of("coordinate_transformation_mode") == "tf_crop_and_resize") {
-    const std::vector<double> roi = floats_of(node, 1, "roi");
+    if (reads_region(node)) {
+      for (std::size_t i = 0; i < axes.size(); ++i) {
+        plan[axes[i]].begin_element = static_cast<int>(i);
+        plan[axes[i]].end_element = static_cast<int>(i + axes.size());
+      }
+      return plan;
+    }
+    const std::vector<double> roi = floats_of(node, kRegion, "roi");
     if (roi.size() != 2 * axes.size()) operator_error("roi must have two entries per axis");
     for (std::size_t i = 0; i < axes.size(); ++i) {
       plan[axes[i]].roi_begin = roi[i];
@@ -351,20 +363,36 @@ int weighed_sum(const LowerContext& context, Dag& dag,
   return total;
 }
 
+/// `is_outside`, or -1, becomes whether the element lies outside along this axis, too.
+void add_outside(Dag& dag, int& is_outside, int along_axis) {
+  if (along_axis < 0) return;
+  is_outside = is_outside < 0 ? along_axis : dag.apply(ScalarOp::kLogicalOr, {is_outside, along_axis});
+}
+
+/// What is outside has the value that extrapolates.
+int with_fill(const LowerContext& context, Dag& dag, int is_outside, int value) {
+  if (is_outside < 0) return value;
+  const int fill = dag.cast(dag.constant(fill_of(context)), dag.type(value));
+  return dag.apply(ScalarOp::kSelect, {is_outside, fill, value});
+}
+
 /// Linear and cubic interpolation; axes that copy stay as they lie, or have one element.
 Form lower_sums(const LowerContext& context, const std::vector<ResizeAxis>& plan,
                 const ResizeMethod& method) {
   LoopForm form = LoopForm::over(context.result(0).shape);
   std::vector<std::vector<WeighedElement>> elements(plan.size());
   std::vector<Index> index;
+  int is_outside = -1;
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const Index at = Index::axis(static_cast<int>(i));
     index.push_back(keeps(plan[i], method) ? at : Index(0));
-    if (!copies(plan[i], method))
-      elements[i] = weighed_elements(form.dag, plan[i], method, form.dag.iota(at));
+    if (copies(plan[i], method)) continue;
+    WeighedElements weighed = weighed_elements(form.dag, plan[i], method, form.dag.iota(at));
+    elements[i] = std::move(weighed.elements);
+    add_outside(form.dag, is_outside, weighed.is_outside);
   }
   const int sum = weighed_sum(context, form.dag, elements, index, 0);
-  form.set_root(form.dag.cast(sum, context.element(0)));
+  form.set_root(form.dag.cast(with_fill(context, form.dag, is_outside, sum), context.element(0)));
   return form;
 }
 
@@ -386,17 +414,12 @@ Form lower(const LowerContext& context) {
     }
     const NearestElement element = nearest_element(dag, plan[i], method, dag.iota(at));
     index.push_back(Index::loaded(element.position, Range{0, plan[i].in}));
-    if (element.is_outside < 0) continue;
-    is_outside = is_outside < 0 ? element.is_outside
-                                : dag.apply(ScalarOp::kLogicalOr, {is_outside, element.is_outside});
+    add_outside(dag, is_outside, element.is_outside);
   }
   const ElementType type = context.element(0);
   int root = dag.load(0, type, std::move(index));
-  if (is_outside >= 0) {
-    const int fill = dag.cast(dag.constant(fill_of(context)), compute_type(type));
-    root =
-        dag.cast(dag.apply(ScalarOp::kSelect, {is_outside, fill, dag.cast(root, compute_type(type))}), type);
-  }
+  if (is_outside >= 0)
+    root = dag.cast(with_fill(context, dag, is_outside, dag.cast(root, compute_type(type))), type);
   form.set_root(root);
   return form;
 }

@@ -58,11 +58,11 @@ class Source : public RoundedArithmetic {
  private:
   static constexpr ElementType kDouble = ElementType::kFloat64;
 
+  int given(int operand, int element) const {
+    return dag_.cast(dag_.load(operand, ElementType::kFloat32, {Index(element)}), type_);
+  }
   int scale() const {
-    if (axis_.scale_element >= 0) {
-      const int given = dag_.load(kScales, ElementType::kFloat32, {Index(axis_.scale_element)});
-      return dag_.cast(given, type_);
-    }
+    if (axis_.scale_element >= 0) return given(kScales, axis_.scale_element);
     return axis_.scale ? number(*axis_.scale) : ratio(axis_.out, axis_.in);
   }
   int ratio(Dim a, Dim b) const {
@@ -87,7 +87,9 @@ class Source : public RoundedArithmetic {
     return div(mul(x, last()), steps);
   }
   int cropped(int x) const {
-    const int begin = number(axis_.roi_begin), end = number(axis_.roi_end);
+    const bool reads = axis_.begin_element >= 0;
+    const int begin = reads ? given(kRegion, axis_.begin_element) : number(axis_.roi_begin);
+    const int end = reads ? given(kRegion, axis_.end_element) : number(axis_.roi_end);
     const int top = last(), sum = add(begin, end);
     const int middle = mul(mul(number(0.5), sum), top);
     const int width = spread(mul(x, sub(end, begin)), length());
@@ -121,6 +123,12 @@ int nearest_of(Dag& dag, const Source& source, const std::string& nearest, bool 
   const ScalarOp rounds_up = nearest == "round_prefer_ceil" ? ScalarOp::kGreaterEqual : ScalarOp::kGreater;
   const int is_above = dag.apply(rounds_up, {source.sub(x, floor), source.number(0.5)});
   return dag.apply(ScalarOp::kSelect, {is_above, source.add(floor, source.number(1)), floor});
+}
+
+int outside(Dag& dag, int x, int first, int last) {
+  const int is_before = dag.apply(ScalarOp::kLess, {x, first});
+  const int is_behind = dag.apply(ScalarOp::kGreater, {x, last});
+  return dag.apply(ScalarOp::kLogicalOr, {is_before, is_behind});
 }
 
 double cubic_weight(double a, double distance) {
@@ -208,7 +216,8 @@ AxisTable nearest_table(const ResizeAxis& axis, const ResizeMethod& method) {
 }  // namespace
 
 bool keeps(const ResizeAxis& axis, const ResizeMethod& method) {
-  const bool is_whole = !method.crops() || (axis.roi_begin == 0 && axis.roi_end == 1);
+  const bool is_whole =
+      !method.crops() || (axis.roi_begin == 0 && axis.roi_end == 1 && axis.begin_element < 0);
   return axis.in == axis.out && axis.scale == 1.0 && is_whole;
 }
 
@@ -228,10 +237,7 @@ NearestElement nearest_element(Dag& dag, const ResizeAxis& axis, const ResizeMet
   const int zero = source.number(0), last = source.last();
   const int nearest = nearest_of(dag, source, method.nearest, axis.scale.value_or(1) < 1, x);
   element.position = dag.cast(source.clamped(nearest, zero, last), ElementType::kInt64);
-  if (method.crops()) {
-    element.is_outside = dag.apply(ScalarOp::kLogicalOr, {dag.apply(ScalarOp::kLess, {x, zero}),
-                                                          dag.apply(ScalarOp::kGreater, {x, last})});
-  }
+  if (method.crops()) element.is_outside = outside(dag, x, zero, last);
   return element;
 }
 
@@ -239,8 +245,7 @@ bool sums_anywhere(const ResizeMethod& method) {
   return method.mode != "nearest" && !method.antialias && !method.exclude_outside && !method.crops();
 }
 
-std::vector<WeighedElement> weighed_elements(Dag& dag, const ResizeAxis& axis, const ResizeMethod& method,
-                                             int at) {
+WeighedElements weighed_elements(Dag& dag, const ResizeAxis& axis, const ResizeMethod& method, int at) {
   const Source source(dag, axis, ElementType::kFloat64);
   const int x = source.of(method.coordinates, at), one = source.number(1);
   const int left = source.sub(dag.apply(ScalarOp::kCeil, {x}), one);
@@ -252,13 +257,17 @@ std::vector<WeighedElement> weighed_elements(Dag& dag, const ResizeAxis& axis, c
     weights = {source.sub(one, ratio), ratio};
   }
   const std::int64_t first = kernel_of(method, 1).first;
-  std::vector<WeighedElement> elements;
+  WeighedElements out;
   for (std::size_t t = 0; t < weights.size(); ++t) {
     const int position = source.add(left, source.number(static_cast<double>(first) + static_cast<double>(t)));
     const int zero = source.number(0), last = source.last();
-    elements.push_back({dag.cast(source.clamped(position, zero, last), ElementType::kInt64), weights[t]});
+    out.elements.push_back({dag.cast(source.clamped(position, zero, last), ElementType::kInt64), weights[t]});
   }
-  return elements;
+  if (method.crops()) {
+    const int zero = source.number(0), last = source.last();
+    out.is_outside = outside(dag, x, zero, last);
+  }
+  return out;
 }
 
 AxisTable axis_table(const ResizeAxis& axis, const ResizeMethod& method) {

@@ -23,6 +23,8 @@ struct ResizeAxis {
   /// Ends of the region of interest, in units of the axis (tf_crop_and_resize).
   double roi_begin = 0;
   double roi_end = 1;
+  /// The elements of operand 1 that a run reads them from instead; -1: none.
+  int begin_element = -1, end_element = -1;
   /// The element of operand 2 that a run reads the scale from; -1: none.
   int scale_element = -1;
   /// Only a run knows its sizes.
@@ -39,8 +41,8 @@ struct ResizeMethod {
   bool crops() const { return coordinates == "tf_crop_and_resize"; }
 };
 
-/// Operand of Resize.
-inline constexpr int kScales = 2;
+/// Operands of Resize.
+inline constexpr int kRegion = 1, kScales = 2;
 
 /// Whether the axis stays as it is.
 bool keeps(const ResizeAxis& axis, const ResizeMethod& method);
@@ -64,8 +66,11 @@ struct WeighedElement {
 /// Whether a run can compute them at any size: of linear and cubic that no edge and no factor changes.
 bool sums_anywhere(const ResizeMethod& method);
 /// The input elements that output position `at`, int64, is a sum of, with their weights.
-std::vector<WeighedElement> weighed_elements(Dag& dag, const ResizeAxis& axis, const ResizeMethod& method,
-                                             int at);
+struct WeighedElements {
+  std::vector<WeighedElement> elements;
+  int is_outside = -1;  // of the region of interest, bool; -1: none is
+};
+WeighedElements weighed_elements(Dag& dag, const ResizeAxis& axis, const ResizeMethod& method, int at);
 
 /// Row i of both tables belongs to output position `begin + i`; positions before and after the rows lie
 /// outside the region of interest. Weights are empty for one tap.

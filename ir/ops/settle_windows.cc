@@ -140,9 +140,11 @@ void settle_scales(SettleContext& context, const Numbers& own, const Numbers& si
 
 }  // namespace
 
+namespace {
+
 /// Sizes are those of the result. Where the aspect ratio is kept, one axis says by which factor, and the others
 /// need only not be smaller, or larger, than that.
-void settle_resize(SettleContext& context) {
+void settle_sizes(SettleContext& context) {
   const Numbers* out = context.declared(0);
   const std::optional<Numbers> in = context.sizes(0);
   const bool has_scales = context.is_open(kScales) && context.operand(kScales).count() > 0;
@@ -185,6 +187,30 @@ void settle_resize(SettleContext& context) {
                                      : context.emit("LessOrEqual", {given, wanted});
   const ValueId are_within = all_of(context, is_within);
   context.assume(3, sizes, both(context, is_any, are_within));
+}
+
+/// The region of interest moves what is read, and no size: each run reads it.
+void settle_region(SettleContext& context) {
+  const Attributes& attributes = context.attributes();
+  if (!context.is_open(kRegion) || context.operand(kRegion).count() == 0 || !context.sizes(0)) return;
+  if (attributes.string_of("coordinate_transformation_mode") != "tf_crop_and_resize") return;
+  if (context.element(kRegion) != ElementType::kFloat32 || attributes.flag("antialias")) return;
+  if (attributes.flag("exclude_outside") || attributes.string_of("nearest_mode") == "simple") return;
+  std::size_t axes = context.shape(0).size();
+  if (attributes.has("axes")) axes = attributes.ints_of("axes").size();
+  if (context.operand(kRegion).count() != 2 * static_cast<std::int64_t>(axes)) return;
+  const std::string& mode = attributes.string_of("mode");
+  const std::size_t most = mode == "cubic" ? 2 : 4;  // by 16 elements
+  if (mode != "nearest" && axes > most) return;
+  const std::vector<ValueId> operands = context.node().operands;
+  context.replace_with("Interpolate", operands, context.attributes());
+}
+
+}  // namespace
+
+void settle_resize(SettleContext& context) {
+  settle_sizes(context);
+  settle_region(context);
 }
 
 }  // namespace gcompile::ir
