@@ -204,7 +204,8 @@ class ScheduleWriter {
     const std::string condition = argument(check.arguments.at(0));
     Step told = check;
     told.comment = check.else_steps[0].comment;
-    const bool is_same = !steps_.empty() && steps_.back()["is_check"] && steps_.back()["condition"] == condition;
+    const bool is_same =
+        !steps_.empty() && steps_.back()["is_check"] && steps_.back()["condition"] == condition;
     Json lines = is_same ? steps_.back()["comment_lines"] : Json::array();
     if (is_same) steps_.erase(steps_.size() - 1);
     Json& entry = open(told, depth, "is_check");

@@ -28,26 +28,6 @@ std::vector<double> floats_of(const NodeView& node, int i, std::string_view what
   return values;
 }
 
-/// The size of a result whose axis only a run knows. ONNX rounds the product to float32 before it is rounded
-/// down: a formula is right where it gives the same at every size.
-Dim scaled_size(Dim in, double scale) {
-  constexpr std::int64_t kMostTried = 1 << 20;
-  const std::optional<Fraction> fraction = fraction_of(scale);
-  const std::int64_t low = lowest(in), high = highest(in);
-  bool is_exact = fraction && high - low <= kMostTried;
-  for (std::int64_t n = low; n <= high && is_exact; ++n) {
-    const float product = static_cast<float>(n) * static_cast<float>(scale);
-    is_exact =
-        floor_div(n * fraction->numerator, fraction->denominator) == static_cast<std::int64_t>(product);
-  }
-  if (!is_exact) {
-    operator_error(
-        fmt::format("sizes that only a run knows are scaled by fractions of small numbers, not by {}", scale),
-        "give the dimension a number with --dim or --shape, or the model the sizes of the result");
-  }
-  return floor_div(in * fraction->numerator, fraction->denominator);
-}
-
 void apply_sizes(const NodeView& node, const std::vector<int>& axes, std::vector<ResizeAxis>& plan) {
   const Shape sizes = node.known_sizes(3, "sizes");
   if (sizes.size() != axes.size()) operator_error("sizes must have one entry per axis");

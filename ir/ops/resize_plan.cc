@@ -410,4 +410,22 @@ AxisPhases axis_phases(const ResizeAxis& axis, const ResizeMethod& method) {
   return phases;
 }
 
+Dim scaled_size(Dim in, double scale) {
+  constexpr std::int64_t kMostTried = 1 << 20;
+  const std::optional<Fraction> fraction = fraction_of(scale);
+  const std::int64_t low = lowest(in), high = highest(in);
+  bool is_exact = fraction && high - low <= kMostTried;
+  for (std::int64_t n = low; n <= high && is_exact; ++n) {
+    const float product = static_cast<float>(n) * static_cast<float>(scale);
+    is_exact =
+        floor_div(n * fraction->numerator, fraction->denominator) == static_cast<std::int64_t>(product);
+  }
+  if (!is_exact) {
+    operator_error(
+        fmt::format("sizes that only a run knows are scaled by fractions of small numbers, not by {}", scale),
+        "give the dimension a number with --dim or --shape, or the model the sizes of the result");
+  }
+  return floor_div(in * fraction->numerator, fraction->denominator);
+}
+
 }  // namespace gcompile::ir

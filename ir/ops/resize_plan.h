@@ -120,4 +120,8 @@ AxisPhases axis_phases(const ResizeAxis& axis, const ResizeMethod& method);
 /// Whether they do not throw.
 bool has_phases(const ResizeAxis& axis, const ResizeMethod& method);
 
+/// The size of a result whose axis only a run knows. ONNX rounds the product to float32 before it is rounded
+/// down: a formula is right where it gives the same at every size.
+Dim scaled_size(Dim in, double scale);
+
 }  // namespace gcompile::ir

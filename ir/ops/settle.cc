@@ -75,8 +75,8 @@ std::string text_of(const Tensor& tensor) {
   std::string numbers;
   for (std::int64_t i = 0; i < tensor.count(); ++i) {
     const Scalar element = tensor.at(i);
-    const std::string number = is_float(element.type) ? fmt::format("{}", element.real)
-                                                      : fmt::format("{}", element.integer);
+    const std::string number =
+        is_float(element.type) ? fmt::format("{}", element.real) : fmt::format("{}", element.integer);
     numbers += (i > 0 ? ", " : "") + number;
   }
   return tensor.type().rank() > 0 ? fmt::format("[{}]", numbers) : numbers;
@@ -107,6 +107,7 @@ bool trace(const Graph& graph, ValueId value, Tensor example, std::vector<Exampl
       std::int64_t start = 0;
       for (const ValueId operand : node.operands) {
         const TensorType& type = graph.value(operand).type;
+        if (!are_constant(type.shape)) return false;
         const Numbers all = example.ints();
         const std::int64_t count = type.count();
         const Numbers part(all.begin() + start, all.begin() + start + count);
@@ -118,7 +119,7 @@ bool trace(const Graph& graph, ValueId value, Tensor example, std::vector<Exampl
     if (!node.op->traits.keeps_elements) return false;
     value = node.operands[0];
     const TensorType& type = graph.value(value).type;
-    if (!are_constant(type.shape)) return false;
+    if (!are_constant(type.shape) || !is_computable(type.element)) return false;
     example = cast_to(example, type);
   }
 }
@@ -164,7 +165,7 @@ bool SettleContext::is_open(int i) const {
   if (!has_operand(i) || constant(i) || knows_sizes(i)) return false;
   const TensorType& type = operand(i);
   return type.rank() <= 1 && are_constant(type.shape) && type.count() <= kMostElements &&
-         type.element != ElementType::kBool;
+         type.element != ElementType::kBool && is_computable(type.element);
 }
 
 std::optional<Numbers> SettleContext::sizes(int i) const {
@@ -196,9 +197,10 @@ bool SettleContext::check_all(const Examples& given, ValueId holds) {
     const std::string& input = graph().value(each.input).name;
     const std::string shown = printable(input);
     const std::string numbers = text_of(each.value);
-    settled_.push_back(shapes.empty() ? fmt::format("the input '{}' must be an axis, as {} is", shown, numbers)
-                                      : fmt::format("the input '{}' must be such that {}, as with {}", shown,
-                                                    shapes, numbers));
+    settled_.push_back(
+        shapes.empty()
+            ? fmt::format("the input '{}' must be an axis, as {} is", shown, numbers)
+            : fmt::format("the input '{}' must be such that {}, as with {}", shown, shapes, numbers));
     Attributes attributes;
     attributes.set("input", input);
     attributes.set("example", each.value);
@@ -207,7 +209,8 @@ bool SettleContext::check_all(const Examples& given, ValueId holds) {
     check.name = fmt::format("check of {}", input);
     check.origins = node().origins;
     check.subgraphs.resize(2);
-    check.subgraphs[0].add_output(check.subgraphs[0].add_constant(Tensor({ElementType::kBool, {0}})), "nothing");
+    check.subgraphs[0].add_output(check.subgraphs[0].add_constant(Tensor({ElementType::kBool, {0}})),
+                                  "nothing");
     check.subgraphs[1].trap = settled_.back();
     infer_node(mutable_graph(), added);
   }

@@ -132,7 +132,8 @@ std::optional<Named> named_axes(const SettleContext& context, int i, std::size_t
       if ((in[at] != out[at]) == differs) named.axes.push_back(axis);
     }
   }
-  const bool fits = named.axes.size() == count && context.operand(i).count() == static_cast<std::int64_t>(count);
+  const bool fits =
+      named.axes.size() == count && context.operand(i).count() == static_cast<std::int64_t>(count);
   if (!fits) return std::nullopt;
   for (std::size_t at = 0; at < in.size(); ++at) {
     const auto axis = static_cast<std::int64_t>(at);
@@ -179,7 +180,8 @@ void settle_slice(SettleContext& context) {
   const std::optional<Named> named = named_axes(context, 3, count, *in, out);
   if (!named || count == 0) return;
   // An example of each operand that is open.
-  const std::optional<Numbers> starts = known(context, 1), ends = known(context, 2), steps = known(context, 4);
+  const std::optional<Numbers> starts = known(context, 1), ends = known(context, 2),
+                               steps = known(context, 4);
   Numbers start_example, end_example, step_example;
   for (std::size_t k = 0; k < count; ++k) {
     const auto axis = static_cast<std::size_t>(named->axes[k]);
@@ -203,9 +205,9 @@ void settle_slice(SettleContext& context) {
     end_example.push_back(end_for(start));
     step_example.push_back(step);
   }
-  PerAxis spread(context, context.has_operand(3) ? as_list(context, context.operand_id(3))
-                                                 : list_of(context, named->axes),
-                 rank);
+  PerAxis spread(
+      context,
+      context.has_operand(3) ? as_list(context, context.operand_id(3)) : list_of(context, named->axes), rank);
   const Numbers zeros(in->size(), 0), ones(in->size(), 1);
   ValueId from = spread.spread(as_list(context, context.operand_id(1)), zeros);
   ValueId to = spread.spread(as_list(context, context.operand_id(2)), *in);
@@ -282,9 +284,9 @@ void settle_pad(SettleContext& context) {
     example[k + static_cast<std::size_t>(count)] = out[axis] - (*in)[axis];
   }
   if (const std::optional<Numbers> pads = known(context, 1)) example = *pads;
-  PerAxis spread(context, context.has_operand(3) ? as_list(context, context.operand_id(3))
-                                                 : list_of(context, named->axes),
-                 rank);
+  PerAxis spread(
+      context,
+      context.has_operand(3) ? as_list(context, context.operand_id(3)) : list_of(context, named->axes), rank);
   const ValueId pads = as_list(context, context.operand_id(1));
   const Numbers zeros(in->size(), 0);
   const ValueId begin = spread.spread(emit_slice(context, pads, 0, 0, count), zeros);
@@ -387,7 +389,8 @@ void settle_range(SettleContext& context) {
   double step = given(2, 1), first = given(0, 0);
   const double end = given(1, first + step * static_cast<double>(count));
   if (context.constant(1) && !context.constant(0)) first = end - step * static_cast<double>(count);
-  if (context.constant(1) && context.constant(0) && count > 0) step = (end - first) / static_cast<double>(count);
+  if (context.constant(1) && context.constant(0) && count > 0)
+    step = (end - first) / static_cast<double>(count);
   const double numbers[] = {first, end, step};
   SettleContext::Examples examples;
   for (int i = 0; i < 3; ++i) {

@@ -96,7 +96,9 @@ void settle_col2im(SettleContext& context) {
     ways = std::move(longer);
   }
   ways.erase(std::remove_if(ways.begin(), ways.end(),
-                            [&](const Numbers& way) { return !context.fits({{2, way}}); }),
+                            [&](const Numbers& way) {
+                              return !context.fits({{2, way}});
+                            }),
              ways.end());
   context.choose(2, ways, are_exactly);
 }
@@ -161,7 +163,8 @@ void settle_sizes(SettleContext& context) {
     const auto at = static_cast<std::size_t>(normalise_axis(axis, static_cast<int>(in->size())));
     sizes.push_back((*out)[at]);
     own.push_back((*in)[at]);
-    if (own.back() == 0 || sizes.back() > (std::int64_t{1} << 31) || own.back() > (std::int64_t{1} << 31)) return;
+    if (own.back() == 0 || sizes.back() > (std::int64_t{1} << 31) || own.back() > (std::int64_t{1} << 31))
+      return;
   }
   if (has_scales) {
     settle_scales(context, own, sizes);
@@ -183,8 +186,8 @@ void settle_sizes(SettleContext& context) {
   attributes.set("keepdims", std::int64_t{0});
   const ValueId is_any = context.emit("ReduceMax", {is_same}, attributes);
   const bool is_least = policy == "not_larger";
-  const ValueId is_within = is_least ? context.emit("LessOrEqual", {wanted, given})
-                                     : context.emit("LessOrEqual", {given, wanted});
+  const ValueId is_within =
+      is_least ? context.emit("LessOrEqual", {wanted, given}) : context.emit("LessOrEqual", {given, wanted});
   const ValueId are_within = all_of(context, is_within);
   context.assume(3, sizes, both(context, is_any, are_within));
 }

@@ -52,13 +52,15 @@ TEST(Settle, AxesOfAReduction) {
   const Outcome outcome = reduction("1,3,3", "1");
   ASSERT_TRUE(outcome.model) << outcome.errors;
   EXPECT_NE(outcome.warnings.find("W0206"), std::string::npos) << outcome.warnings;
-  EXPECT_NE(outcome.warnings.find("the input 'axes' must be such that 'y' has the shape [1, 3, 3], as with [0]"),
-            std::string::npos)
+  EXPECT_NE(
+      outcome.warnings.find("the input 'axes' must be such that 'y' has the shape [1, 3, 3], as with [0]"),
+      std::string::npos)
       << outcome.warnings;
   const Tensor x = counting({2, 3, 3});
   EXPECT_EQ(run(outcome, {x, ints({0})}), "9 11 13 15 17 19 21 23 25");
   EXPECT_EQ(run(outcome, {x, ints({-3})}), "9 11 13 15 17 19 21 23 25");
-  for (const std::int64_t other : {1, 2, -1, 3, -4}) EXPECT_TRUE(is_refused(outcome, {x, ints({other})})) << other;
+  for (const std::int64_t other : {1, 2, -1, 3, -4})
+    EXPECT_TRUE(is_refused(outcome, {x, ints({other})})) << other;
   ASSERT_EQ(ir::demands_of(outcome.graph()).size(), 1u);
   EXPECT_TRUE(ir::demands_of(outcome.graph())[0].example.identical(ints({0})));
 }
@@ -82,14 +84,15 @@ TEST(Settle, ShapesMayBeWrittenWithMinusOneAndZero) {
   EXPECT_EQ(all.substr(0, 5), "0 1 2");
   for (const auto& shape : {ints({0, 6, 2}), ints({-1, 6, 2}), ints({2, -1, 2}), ints({0, 6, -1})})
     EXPECT_EQ(run(outcome, {x, shape}), all);
-  for (const auto& shape : {ints({2, 0, 2}), ints({-1, -1, 2}), ints({2, 2, 6}), ints({2, 6, 3}), ints({-2, 6, 2})})
+  for (const auto& shape :
+       {ints({2, 0, 2}), ints({-1, -1, 2}), ints({2, 2, 6}), ints({2, 6, 3}), ints({-2, 6, 2})})
     EXPECT_TRUE(is_refused(outcome, {x, shape}));
 }
 
 TEST(Settle, PositionsOfASliceAreThoseOfTheRun) {
-  const Outcome outcome = import_text(
-      model_text("(float[5,3] x, int64[1] starts, int64[1] ends, int64[1] axes, int64[1] steps) => (float[2,3] y)",
-                 "y = Slice(x, starts, ends, axes, steps)"));
+  const Outcome outcome = import_text(model_text(
+      "(float[5,3] x, int64[1] starts, int64[1] ends, int64[1] axes, int64[1] steps) => (float[2,3] y)",
+      "y = Slice(x, starts, ends, axes, steps)"));
   ASSERT_TRUE(outcome.model) << outcome.errors;
   const Tensor x = counting({5, 3});
   const auto slice = [&](std::int64_t start, std::int64_t end, std::int64_t axis, std::int64_t step) {
@@ -101,16 +104,17 @@ TEST(Settle, PositionsOfASliceAreThoseOfTheRun) {
   EXPECT_EQ(slice(0, 4, 0, 2), "0 1 2 6 7 8");
   EXPECT_EQ(slice(4, INT64_MIN, 0, -3), "12 13 14 3 4 5");
   EXPECT_EQ(slice(-1, -4, 0, -2), "12 13 14 6 7 8");
-  for (const std::string& refused : {slice(0, 3, 0, 1), slice(0, 2, 1, 1), slice(0, 2, 0, 0), slice(0, 2, 2, 1),
-                                     slice(4, 5, 0, 1), slice(0, INT64_MAX, 0, INT64_MAX)})
+  for (const std::string& refused : {slice(0, 3, 0, 1), slice(0, 2, 1, 1), slice(0, 2, 0, 0),
+                                     slice(0, 2, 2, 1), slice(4, 5, 0, 1), slice(0, INT64_MAX, 0, INT64_MAX)})
     EXPECT_NE(refused.find(kRefused), std::string::npos) << refused;
 }
 
 TEST(Settle, WhereAnInputBeginsInItsPaddingIsOfTheRun) {
-  for (const auto& [mode, expected] : {std::pair("constant", "0 0 1 2 0 1 2 0 0"), std::pair("edge", "0 0 1 2 2 0 0 2 2"),
-                                       std::pair("reflect", "1 0 1 2 1 0 1 2 1")}) {
-    const Outcome outcome = import_text(model_text(
-        "(float[3] x, int64[2] pads) => (float[5] y)", fmt::format("y = Pad<mode = \"{}\">(x, pads)", mode)));
+  for (const auto& [mode, expected] :
+       {std::pair("constant", "0 0 1 2 0 1 2 0 0"), std::pair("edge", "0 0 1 2 2 0 0 2 2"),
+        std::pair("reflect", "1 0 1 2 1 0 1 2 1")}) {
+    const Outcome outcome = import_text(model_text("(float[3] x, int64[2] pads) => (float[5] y)",
+                                                   fmt::format("y = Pad<mode = \"{}\">(x, pads)", mode)));
     ASSERT_TRUE(outcome.model) << outcome.errors;
     const Tensor x = counting({3});
     EXPECT_EQ(run(outcome, {x, ints({1, 1})}).substr(0, 7), std::string(expected).substr(0, 7)) << mode;
@@ -127,7 +131,9 @@ TEST(Settle, OperandsMadeOfInputs) {
                  "shape = Concat<axis = 0>(first, columns)\ny = Reshape(x, shape)"));
   ASSERT_TRUE(outcome.model) << outcome.errors;
   const Tensor x = counting({6});
-  const auto rows = [](std::int64_t n) { return Tensor::scalar(ir::Scalar::of_integer(ir::ElementType::kInt32, n)); };
+  const auto rows = [](std::int64_t n) {
+    return Tensor::scalar(ir::Scalar::of_integer(ir::ElementType::kInt32, n));
+  };
   EXPECT_EQ(run(outcome, {x, rows(2), ints({3})}), "0 1 2 3 4 5");
   EXPECT_EQ(run(outcome, {x, rows(2), ints({-1})}), "0 1 2 3 4 5");
   EXPECT_TRUE(is_refused(outcome, {x, rows(3), ints({2})}));
@@ -135,11 +141,12 @@ TEST(Settle, OperandsMadeOfInputs) {
 }
 
 TEST(Settle, ShapesAreGuessedThroughWhatKeepsThem) {
-  const Outcome outcome = import_text(model_text("(float[2,3] x, int64[1] axes) => (float[2,1] y)",
-                                                 "sum = ReduceSum(x, axes)\nroot = Sqrt(sum)\ny = Neg(root)"));
+  const Outcome outcome =
+      import_text(model_text("(float[2,3] x, int64[1] axes) => (float[2,1] y)",
+                             "sum = ReduceSum(x, axes)\nroot = Sqrt(sum)\ny = Neg(root)"));
   ASSERT_TRUE(outcome.model) << outcome.errors;
-  const Tensor ones = Tensor::filled({ir::ElementType::kFloat32, {2, 3}},
-                                     ir::Scalar::of_real(ir::ElementType::kFloat32, 3));
+  const Tensor ones =
+      Tensor::filled({ir::ElementType::kFloat32, {2, 3}}, ir::Scalar::of_real(ir::ElementType::kFloat32, 3));
   EXPECT_EQ(run(outcome, {ones, ints({-1})}), "-3 -3");
   EXPECT_TRUE(is_refused(outcome, {ones, ints({0})}));
 }
@@ -148,7 +155,9 @@ TEST(Settle, AnyAxisOfARunningSum) {
   const Outcome outcome =
       import_text(model_text("(float[2,3] x, int64 axis) => (float[2,3] y)", "y = CumSum(x, axis)"));
   ASSERT_TRUE(outcome.model) << outcome.errors;
-  const auto axis = [](std::int64_t n) { return Tensor::scalar(ir::Scalar::of_integer(ir::ElementType::kInt64, n)); };
+  const auto axis = [](std::int64_t n) {
+    return Tensor::scalar(ir::Scalar::of_integer(ir::ElementType::kInt64, n));
+  };
   const Tensor x = counting({2, 3});
   EXPECT_EQ(run(outcome, {x, axis(0)}), "0 1 2 3 5 7");
   EXPECT_EQ(run(outcome, {x, axis(-1)}), "0 1 3 3 7 12");
@@ -156,8 +165,8 @@ TEST(Settle, AnyAxisOfARunningSum) {
 }
 
 TEST(Settle, ConditionsOfACompressAreThoseOfTheRun) {
-  const Outcome outcome = import_text(model_text("(float[4,2] x, bool[4] taken) => (float[2,2] y)",
-                                                 "y = Compress<axis = 0>(x, taken)"));
+  const Outcome outcome = import_text(
+      model_text("(float[4,2] x, bool[4] taken) => (float[2,2] y)", "y = Compress<axis = 0>(x, taken)"));
   ASSERT_TRUE(outcome.model) << outcome.errors;
   const auto taken = [](const std::vector<std::int64_t>& bools) {
     Tensor out({ir::ElementType::kBool, {static_cast<std::int64_t>(bools.size())}});
@@ -176,7 +185,9 @@ TEST(Settle, NumbersOfARangeAreThoseOfTheRun) {
                                                  "y = Range(start, limit, delta)"));
   ASSERT_TRUE(outcome.model) << outcome.errors;
   const auto range = [&](double start, double limit, double delta) {
-    const auto number = [](double x) { return Tensor::scalar(ir::Scalar::of_real(ir::ElementType::kFloat32, x)); };
+    const auto number = [](double x) {
+      return Tensor::scalar(ir::Scalar::of_real(ir::ElementType::kFloat32, x));
+    };
     return run(outcome, {number(start), number(limit), number(delta)});
   };
   EXPECT_EQ(range(0, 3, 1), "0 1 2");
@@ -186,9 +197,10 @@ TEST(Settle, NumbersOfARangeAreThoseOfTheRun) {
 }
 
 TEST(Settle, ScalesOfAResizeAreThoseOfTheRun) {
-  const Outcome outcome = import_text(
-      model_text("(float[4] x, float[1] scales) => (float[2] y)", "y = Resize<nearest_mode = \"floor\", "
-                 "coordinate_transformation_mode = \"asymmetric\">(x, , scales)"));
+  const Outcome outcome =
+      import_text(model_text("(float[4] x, float[1] scales) => (float[2] y)",
+                             "y = Resize<nearest_mode = \"floor\", "
+                             "coordinate_transformation_mode = \"asymmetric\">(x, , scales)"));
   ASSERT_TRUE(outcome.model) << outcome.errors;
   const auto scale = [](float number) { return Tensor::of_floats(std::span(&number, 1), {1}); };
   const Tensor x = counting({4});
@@ -203,17 +215,21 @@ TEST(Settle, WhatIsNotDecidedIsRefused) {
   };
   const char* const text = "must be known at compile time";
   // Nothing is declared of what the Reshape makes.
-  EXPECT_NE(errors("(float[6] x, int64[2] s) => (float[3,2] y)", "z = Reshape(x, s)\ny = Transpose(z)")
-                .find(text),
-            std::string::npos);
+  EXPECT_NE(
+      errors("(float[6] x, int64[2] s) => (float[3,2] y)", "z = Reshape(x, s)\ny = Transpose(z)").find(text),
+      std::string::npos);
   // The declared shape has other elements.
-  EXPECT_NE(errors("(float[6] x, int64[2] s) => (float[2,4] y)", "y = Reshape(x, s)").find(text), std::string::npos);
-  EXPECT_NE(errors("(float[6] x, int64[2] s) => (float[n,3] y)", "y = Reshape(x, s)").find(text), std::string::npos);
-  // A computed operand is no input.
-  EXPECT_NE(errors("(float[6] x, int64[2] s) => (float[2,3] y)", "t = Add(s, s)\ny = Reshape(x, t)").find(text),
+  EXPECT_NE(errors("(float[6] x, int64[2] s) => (float[2,4] y)", "y = Reshape(x, s)").find(text),
             std::string::npos);
+  EXPECT_NE(errors("(float[6] x, int64[2] s) => (float[n,3] y)", "y = Reshape(x, s)").find(text),
+            std::string::npos);
+  // A computed operand is no input.
+  EXPECT_NE(
+      errors("(float[6] x, int64[2] s) => (float[2,3] y)", "t = Add(s, s)\ny = Reshape(x, t)").find(text),
+      std::string::npos);
   // Two nodes want other values of one input.
-  EXPECT_NE(errors("(float[6] x, int64[2] s) => (float[2,3] y, float[3,2] z)", "y = Reshape(x, s)\nz = Reshape(x, s)")
+  EXPECT_NE(errors("(float[6] x, int64[2] s) => (float[2,3] y, float[3,2] z)",
+                   "y = Reshape(x, s)\nz = Reshape(x, s)")
                 .find(text),
             std::string::npos);
 }
