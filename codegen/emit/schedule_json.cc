@@ -75,6 +75,7 @@ class ScheduleWriter {
     for (const char* space : {"arena", "weights", "inputs", "outputs", "state", "sizes"}) {
       out[fmt::format("uses_{}", space)] = used_.count(space) > 0;
     }
+    out["uses_memory"] = used_.count("arena") + used_.count("weights") + used_.count("state") > 0;
     out["uses_threads"] = used_.count("threads") > 0;
     // Parameters of the function that runs the schedule.
     out["unused_parameters"] = Json::array();

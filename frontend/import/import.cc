@@ -353,12 +353,16 @@ ir::DeclaredShapes Importer::declared_shapes(const onnx::GraphProto& graph) {
       for (const auto& dim : dims) shape.push_back(dim.dim_value());
     }
   }
+  std::map<std::pair<std::string_view, std::string_view>, bool> keeps_shape;
   // From the last node to the first, in the order that most files have.
   for (int i = graph.node_size() - 1; i >= 0; --i) {
     const onnx::NodeProto& node = graph.node(i);
     if (node.output_size() != 1 || shapes.count(node.output(0)) == 0) continue;
     const ir::Operator* op = ir::find_operator(canonical_domain(node.domain()), node.op_type());
-    if (!op || !ir::keeps_shape(*op)) continue;
+    if (!op) continue;
+    const auto [keeps, is_new] = keeps_shape.try_emplace({op->domain, op->name}, false);
+    if (is_new) keeps->second = ir::keeps_shape(*op);
+    if (!keeps->second) continue;
     const ir::Numbers shape = shapes.at(node.output(0));
     for (const std::string& name : node.input()) shapes.emplace(name, shape);
   }
