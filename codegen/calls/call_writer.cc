@@ -65,6 +65,17 @@ void add_scratch(KernelCall& call, std::int64_t bytes, const std::string& parame
 /// The variable that holds what the parameter of a number points to.
 std::string number_of(const std::string& parameter) { return "of_" + parameter; }
 
+}  // namespace
+
+void add_headers_of_types(KernelCall& call, const ir::Dag& dag) {
+  const auto is_small = [](const ir::ScalarNode& node) { return is_small_float(node.type); };
+  if (std::any_of(dag.nodes().begin(), dag.nodes().end(), is_small)) {
+    call.headers.push_back("gcrt/small_floats.h");
+  }
+}
+
+namespace {
+
 /// Body of a kernel that walks loops, for the target.
 void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
                 const KernelTensor& result, const Machine& machine) {
@@ -85,9 +96,11 @@ void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<Ke
     device.bytes_again = loops.bytes_again;
     device.counters = loops.counters;
     if (loops.workspace_bytes > 0) add_scratch(call, loops.workspace_bytes, "workspace", "float");
+    add_headers_of_types(call, form.dag);
     return;
   }
   call.headers = {"gcrt/loops.h"};
+  add_headers_of_types(call, form.dag);
   call.checked = !form.checks.empty();
   if (call.checked) call.body += print_checks(form, operands, 1, call.sizes);
   const PrintedLoops loops =

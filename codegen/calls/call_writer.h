@@ -119,6 +119,9 @@ class CallWriter {
 };
 
 /// Copies a tensor from one home to another.
+/// Adds the header of conversions that the types of an expression take.
+void add_headers_of_types(KernelCall& call, const ir::Dag& dag);
+
 KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Storage& to,
                      const Machine& machine);
 

@@ -451,12 +451,12 @@ Json program_json(const Program& program, const EmitOptions& options) {
   add_sizes(out, program);
   add_weights_mode(out, program, options.weights);
   out["declarations"] = Json::array();
-  bool halves = false;
+  bool structs = false;
   for (const Kernel& kernel : program.kernels) {
     out["declarations"].push_back(kernel.declaration);
-    halves = halves || kernel.takes_halves;
+    structs = structs || kernel.takes_structs;
   }
-  out["uses_halves"] = halves;
+  out["uses_structs"] = structs;
   out["kernel_files"] = kernel_files_json(program, options.kernels_per_file);
   out["headers"] = program.headers;
   out["uses_cublaslt"] = std::find(program.headers.begin(), program.headers.end(),

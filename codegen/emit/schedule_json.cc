@@ -295,7 +295,7 @@ class ScheduleWriter {
   std::string port(const char* list, const Port& port, const Argument& a) {
     const std::string base = fmt::format("{}->{}", list, port.c_name);
     const std::string type = a.c_type.rfind("std::", 0) == 0 ? a.c_type.substr(5) : a.c_type;
-    const std::int64_t element_bytes = bits_of(port.type.element) / 8;
+    const std::int64_t element_bytes = std::max(bits_of(port.type.element) / 8, 1);  // packed in bytes
     const std::optional<ir::Dim> elements = exact_quotient(a.extra, element_bytes);
     if (type == port.c_type && elements) {
       return a.extra != 0 ? fmt::format("{} + {}", base, size_of(*elements)) : base;

@@ -136,7 +136,7 @@ void add_example(Json& entry, const Port& port) {
   for (const std::byte each : port.example->bytes())
     elements.push_back(std::to_string(std::to_integer<unsigned>(each)));
   entry["example"] = wrapped(elements, 8);
-  entry["remark"] = "; checked by each run";
+  entry["remark"] = entry["remark"].get<std::string>() + "; checked by each run";
 }
 
 /// `first_block`: where their pointers begin among those of a run.
@@ -169,8 +169,8 @@ void add_host_inputs(Json& out, const Program& program) {
   for (const int index : host_inputs) {
     Json& input = out["inputs"][static_cast<std::size_t>(index)];
     const bool is_checked = input["has_example"].get<bool>();
-    input["remark"] =
-        is_checked ? "; host memory, checked by each run" : "; host memory, for it chooses a branch";
+    input["remark"] = input["remark"].get<std::string>() +
+                      (is_checked ? "; host memory" : "; host memory, for it chooses a branch");
     named.push_back(fmt::format("`{}`", input["c_name"].get<std::string>()));
     tests.push_back(fmt::format("input == {}", index));
   }
@@ -393,6 +393,17 @@ void set_timed(Json& out, bool is_timed) {
   out["marks_argument"] = is_timed ? "marks, " : "";
 }
 
+namespace {
+
+/// What the type of a pointer does not say of the elements.
+std::string remark_of(ir::ElementType element) {
+  if (is_computable(element)) return "";
+  if (bits_of(element) == 8) return "; codes";
+  return fmt::format("; {} in a byte, the first in the lowest bits", 8 / bits_of(element));
+}
+
+}  // namespace
+
 Json port_json(const std::string& c_name, const std::string& model_name, const std::string& c_type,
                const ir::TensorType& type, std::size_t index) {
   Json port = Json::object();
@@ -405,12 +416,15 @@ Json port_json(const std::string& c_name, const std::string& model_name, const s
   port["rank"] = type.rank();
   port["shape"] = shape_json(type.shape);
   port["has_shape"] = type.rank() > 0;
-  port["elements"] = ir::highest(type.count());
-  port["element_bytes"] = bits_of(type.element) / 8;
+  // The caller has elements of less than 8 bits as bytes.
+  const bool is_packed = bits_of(type.element) < 8;
+  port["elements"] = ir::highest(is_packed ? type.bytes() : type.count());
+  port["element_bytes"] = is_packed ? 1 : bits_of(type.element) / 8;
   port["bytes"] = ir::highest(type.bytes());
   port["has_elements"] = ir::highest(type.count()) > 0;
+  port["is_packed"] = is_packed;
   port["offset"] = 0;
-  port["remark"] = "";
+  port["remark"] = remark_of(type.element);
   return port;
 }
 

@@ -20,6 +20,16 @@ std::string kernel_type(ElementType type) {
       return "Half";
     case ElementType::kBFloat16:
       return "BFloat16";
+    case ElementType::kFloat8E4M3FN:
+      return "Float8E4M3FN";
+    case ElementType::kFloat8E4M3FNUZ:
+      return "Float8E4M3FNUZ";
+    case ElementType::kFloat8E5M2:
+      return "Float8E5M2";
+    case ElementType::kFloat8E5M2FNUZ:
+      return "Float8E5M2FNUZ";
+    case ElementType::kFloat8E8M0:
+      return "Float8E8M0";
     case ElementType::kBool:
       return "std::uint8_t";
     default:
@@ -39,7 +49,8 @@ std::string api_type(ElementType type) {
     case ElementType::kBool:
       return "uint8_t";
     default:
-      return fmt::format("{}_t", name_of(type));
+      // Codes of floats of 8 bits, and several elements in a byte.
+      return is_computable(type) ? fmt::format("{}_t", name_of(type)) : "uint8_t";
   }
 }
 

@@ -91,8 +91,9 @@ std::string ExpressionPrinter::apply(int id, bool vector) const {
       }
       const bool from_half = compute_type(operand) != operand;
       if (compute_type(node.type) != node.type) {
-        const std::string source = operand == ElementType::kFloat32 || from_half
-                                       ? argument(0)
+        const std::string source = operand == ElementType::kFloat32 || from_half ? argument(0)
+                                   : operand == ElementType::kFloat64
+                                       ? fmt::format("round_to_odd({})", argument(0))
                                        : fmt::format("cast<float>({}, {})", lane, argument(0));
         return fmt::format("round_to<{}>({})", kernel_type(node.type), source);
       }

@@ -19,11 +19,18 @@ constexpr std::size_t kLineWidth = 110;   // of emitted code
 constexpr std::size_t kMostComments = 3;  // of the calls that share a kernel
 constexpr int kNewFunctor = -2;           // a type of a call that no kernel has yet
 
-bool takes_halves(const KernelCall& call) {
-  return std::any_of(call.arguments.begin(), call.arguments.end(), [](const CallArgument& a) {
-    return a.c_type == kernel_type(ir::ElementType::kFloat16) ||
-           a.c_type == kernel_type(ir::ElementType::kBFloat16) || a.c_type == "Tf32";
-  });
+/// Elements that a struct of gcrt holds: floats of 16 and 8 bits.
+bool is_struct(const std::string& c_type) {
+  for (int i = 0; i < ir::kElementTypeCount; ++i) {
+    const auto type = static_cast<ir::ElementType>(i);
+    if (bits_of(type) >= 8 && compute_type(type) != type && c_type == kernel_type(type)) return true;
+  }
+  return c_type == "Tf32";
+}
+
+bool takes_structs(const KernelCall& call) {
+  return std::any_of(call.arguments.begin(), call.arguments.end(),
+                     [](const CallArgument& a) { return is_struct(a.c_type); });
 }
 
 }  // namespace
@@ -90,7 +97,7 @@ std::string KernelTable::name_of(const LoweredStep& step) {
     if (functor == kNewFunctor) functor = add_functor(call, kernel.name);
     if (functor >= 0) kernel.functors = {functors_[static_cast<std::size_t>(functor)].name};
     kernel.headers = call.headers;
-    kernel.takes_halves = takes_halves(call);
+    kernel.takes_structs = takes_structs(call);
     const std::string header = target_.last_parameter.header;
     if (call.threaded && !header.empty()) kernel.headers.push_back(header);
     Draft draft{signature(call), text, {}, {}};

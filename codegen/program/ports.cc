@@ -18,9 +18,11 @@ class PortMaker {
 
   GraphPorts run(const std::vector<StateTensor>& states) {
     out_.states = states;
-    for (const ir::ValueId id : graph_.inputs()) add_input(graph_.value(id));
+    for (std::size_t i = 0; i < graph_.inputs().size(); ++i) {
+      add_input(graph_.value(graph_.inputs()[i]), graph_.input_type(i));
+    }
     for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
-      add_output(graph_.value(graph_.outputs()[i]).type, graph_.output_names()[i]);
+      add_output(graph_.value(graph_.outputs()[i]).type, graph_.output_type(i), graph_.output_names()[i]);
     }
     return std::move(out_);
   }
@@ -44,7 +46,8 @@ class PortMaker {
     return buffer;
   }
 
-  void add_input(const ir::Value& value) {
+  /// `type` as the caller has it, of the same bytes.
+  void add_input(const ir::Value& value, const ir::TensorType& type) {
     StorageBuffer buffer = buffer_of(value.type, value.name);
     for (std::size_t i = 0; i < out_.states.size() && buffer.port < 0; ++i) {
       if (out_.states[i].input_name == value.name) {
@@ -57,8 +60,7 @@ class PortMaker {
       buffer.space = space_of_ports(Space::kInput);
       buffer.port = static_cast<int>(out_.inputs.size());
       out_.input_buffers.push_back(static_cast<int>(buffers_.size()));
-      out_.inputs.push_back(
-          {input_names_(value.name, ""), value.name, value.type, api_type(value.type.element)});
+      out_.inputs.push_back({input_names_(value.name, ""), value.name, type, api_type(type.element)});
       for (const ir::Demand& demand : demands_) {
         if (demand.input == value.name) out_.inputs.back().example = demand.example;
       }
@@ -78,8 +80,8 @@ class PortMaker {
     return add_buffer(std::move(on_device));
   }
 
-  void add_output(const ir::TensorType& type, const std::string& name) {
-    StorageBuffer buffer = buffer_of(type, name);
+  void add_output(const ir::TensorType& stored, const ir::TensorType& type, const std::string& name) {
+    StorageBuffer buffer = buffer_of(stored, name);
     const auto state = std::find_if(out_.states.begin(), out_.states.end(),
                                     [&](const StateTensor& each) { return each.output_name == name; });
     if (state != out_.states.end() && state->in_place) {
@@ -118,18 +120,27 @@ GraphPorts make_ports(const ir::Graph& graph, const std::vector<StateTensor>& st
   return PortMaker(graph, target, buffers).run(states);
 }
 
-void check_port_elements(const ir::Graph& graph, Diagnostics& diagnostics) {
+void check_packed_ports(const ir::Graph& graph, const std::vector<StateTensor>& states,
+                        Diagnostics& diagnostics) {
   const auto check = [&](const char* what, const std::string& name, const ir::TensorType& type) {
-    if (is_computable(type.element)) return;
+    if (bits_of(type.element) >= 8) return;
+    const bool is_state = std::any_of(states.begin(), states.end(), [&](const StateTensor& state) {
+      return state.input_name == name || state.output_name == name;
+    });
+    if (!is_state && ir::are_constant(type.shape)) return;
     Diagnostic diagnostic;
     diagnostic.code = "E0304";
-    diagnostic.message = fmt::format("{} '{}' has elements of {}, which is not supported", what,
-                                     printable(name), name_of(type.element));
+    diagnostic.message =
+        fmt::format("{} '{}' is {}: elements of less than 8 bits {}", what, printable(name), to_string(type),
+                    is_state ? "cannot be a state" : "need sizes that are numbers");
+    if (!is_state) diagnostic.help = "bind its dimensions with --dim or --shape";
     diagnostics.add(std::move(diagnostic));
   };
-  for (const ir::ValueId id : graph.inputs()) check("input", graph.value(id).name, graph.value(id).type);
+  for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
+    check("input", graph.value(graph.inputs()[i]).name, graph.input_type(i));
+  }
   for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
-    check("output", graph.output_names()[i], graph.value(graph.outputs()[i]).type);
+    check("output", graph.output_names()[i], graph.output_type(i));
   }
 }
 

@@ -22,7 +22,8 @@ struct GraphPorts {
 GraphPorts make_ports(const ir::Graph& graph, const std::vector<StateTensor>& states,
                       const TargetInfo& target, std::vector<StorageBuffer>& buffers);
 
-/// An error for every input and output in whose elements nothing computes: only constants may have them.
-void check_port_elements(const ir::Graph& graph, Diagnostics& diagnostics);
+/// An error for every input and output that packs a number of elements which only a run knows, or is a state.
+void check_packed_ports(const ir::Graph& graph, const std::vector<StateTensor>& states,
+                        Diagnostics& diagnostics);
 
 }  // namespace gcompile

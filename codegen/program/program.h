@@ -116,7 +116,7 @@ struct Kernel {
   std::string text;                   // complete definition, C++17
   std::vector<std::string> headers;   // gcrt headers, "gcrt/cpu/image/conv.h"
   std::vector<std::string> functors;  // names of Functor it uses
-  bool takes_halves = false;          // a parameter has elements of 16 bits that are floats
+  bool takes_structs = false;         // a parameter has elements that a struct of gcrt holds
   int calls = 0;
   std::vector<std::string> comments;  // of the first calls, with their results; escaped when rendered
   std::vector<std::string> sizes;  // "n0: (height + 1) / 2", of parameters that no words name for all calls

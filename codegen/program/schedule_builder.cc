@@ -205,7 +205,7 @@ class StepConverter {
 
 void ScheduleBuilder::plan(const ScheduleOptions& choices, KernelChooser& chooser) {
   Diagnostics diagnostics;
-  check_port_elements(graph_, diagnostics);
+  check_packed_ports(graph_, states_, diagnostics);
   diagnostics.throw_if_errors();
   ports_ = make_ports(graph_, states_, target_, buffers_);
   Scheduler scheduler(buffers_, weights_, diagnostics, chooser, choices);

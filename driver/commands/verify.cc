@@ -276,7 +276,7 @@ class Verifier {
     Tensors actual;
     const auto read = [&](const std::string& name, const std::string& file, ir::ElementType element) {
       const ir::Tensor tensor = read_npy(folder + "/" + file);
-      actual[name] = element == ir::ElementType::kBFloat16 ? as_element(tensor, element) : tensor;
+      actual[name] = as_written(tensor, element);
     };
     for (std::size_t i = 0; i < schedule.outputs.size(); ++i) {
       const Port& port = schedule.outputs[i];

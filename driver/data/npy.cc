@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "ir/loops/scalar_op.h"
+
 namespace gcompile {
 namespace {
 
@@ -196,20 +198,25 @@ std::vector<std::byte> from_fortran_order(const std::vector<std::byte>& bytes, c
   return result;
 }
 
-/// `tensor` in a type that numpy has, with the same values.
+bool numpy_has(ElementType type) {
+  return std::any_of(std::begin(kTypeCodes), std::end(kTypeCodes),
+                     [&](const TypeCode& entry) { return entry.type == type; });
+}
+
+/// `tensor` in a type that numpy has: the same values, or the codes of small floats.
 ir::Tensor widened(const ir::Tensor& tensor) {
   const ElementType type = tensor.element();
-  const bool has_code = std::any_of(std::begin(kTypeCodes), std::end(kTypeCodes),
-                                    [&](const TypeCode& entry) { return entry.type == type; });
-  if (has_code) return tensor;
-  const ElementType wide = ir::is_float(type)    ? ElementType::kFloat32
+  if (numpy_has(type)) return tensor;
+  const bool has_codes = ir::is_small_float(type);
+  const ElementType wide = has_codes             ? ElementType::kUInt8
+                           : ir::is_float(type)  ? ElementType::kFloat32
                            : ir::is_signed(type) ? ElementType::kInt8
                                                  : ElementType::kUInt8;
   ir::Tensor result(ir::TensorType{wide, tensor.shape()});
   for (std::int64_t i = 0; i < tensor.count(); ++i) {
     const ir::Scalar value = tensor.at(i);
-    result.set(i, ir::is_float(type) ? ir::Scalar::of_real(wide, value.real)
-                                     : ir::Scalar::of_integer(wide, value.integer));
+    result.set(i, has_codes ? ir::Scalar::of_integer(wide, ir::small_float_code(type, value.real))
+                            : ir::cast(value, wide));
   }
   return result;
 }
@@ -264,11 +271,20 @@ std::string to_npy(const ir::Tensor& original) {
 
 ir::Tensor as_element(const ir::Tensor& tensor, ir::ElementType element) {
   if (tensor.element() == element) return tensor;
+  const bool has_codes = ir::is_small_float(element) && tensor.element() == ElementType::kUInt8;
   ir::Tensor out(ir::TensorType{element, tensor.shape()});
   for (std::int64_t i = 0; i < tensor.count(); ++i) {
-    out.set(i, ir::Scalar::of_real(element, tensor.real_at(i)));
+    const ir::Scalar value = tensor.at(i);
+    out.set(i, has_codes
+                   ? ir::Scalar::of_real(
+                         element, ir::small_float_value(element, static_cast<std::uint8_t>(value.integer)))
+                   : ir::cast(value, element));
   }
   return out;
+}
+
+ir::Tensor as_written(const ir::Tensor& tensor, ir::ElementType element) {
+  return numpy_has(element) ? tensor : as_element(tensor, element);
 }
 
 }  // namespace gcompile

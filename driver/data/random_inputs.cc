@@ -31,11 +31,11 @@ ir::Tensor RandomInputs::tensor(const ir::TensorType& type) {
 std::vector<ir::Tensor> RandomInputs::inputs_of(const ir::Graph& graph) {
   const std::vector<ir::Demand> demands = ir::demands_of(graph);
   std::vector<ir::Tensor> inputs;
-  for (const ir::ValueId id : graph.inputs()) {
-    const ir::Value& value = graph.value(id);
+  for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
+    const std::string& name = graph.value(graph.inputs()[i]).name;
     const auto demand = std::find_if(demands.begin(), demands.end(),
-                                     [&](const ir::Demand& each) { return each.input == value.name; });
-    inputs.push_back(demand == demands.end() ? tensor(value.type) : demand->example);
+                                     [&](const ir::Demand& each) { return each.input == name; });
+    inputs.push_back(demand == demands.end() ? tensor(graph.input_type(i)) : demand->example);
   }
   return inputs;
 }

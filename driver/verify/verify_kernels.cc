@@ -8,6 +8,7 @@
 #include "codegen/choice/precision.h"
 #include "ir/forms/form.h"
 #include "ir/graph/operator.h"
+#include "ir/graph/packed_ports.h"
 
 namespace gcompile {
 namespace {
@@ -84,9 +85,11 @@ std::vector<KernelFinding> KernelCheck::run(const std::map<std::string, ir::Tens
                                             const std::map<std::string, ir::Tensor>& actual, bool quantised,
                                             Precision precision) const {
   std::map<std::uint32_t, ir::Tensor> computed;  // by index of the value
-  for (const ir::ValueId id : graph_.inputs()) {
+  for (std::size_t i = 0; i < graph_.inputs().size(); ++i) {
+    const ir::ValueId id = graph_.inputs()[i];
     const auto given = inputs.find(graph_.value(id).name);
-    computed.emplace(id.index, given != inputs.end() ? given->second : ir::Tensor(graph_.value(id).type));
+    computed.emplace(id.index, given != inputs.end() ? ir::stored_input(graph_, i, given->second)
+                                                     : ir::Tensor(graph_.value(id).type));
   }
   std::vector<KernelFinding> findings;
   for (const ir::NodeId id : graph_.topological_order()) {
@@ -104,7 +107,9 @@ std::vector<KernelFinding> KernelCheck::run(const std::map<std::string, ir::Tens
       moved_operands.back() = &moved_tensors.back();
     }
     for (const ir::ValueId result : node.results) {
-      if (result.valid()) computed.emplace(result.index, actual.at(exposed_.at(result.index)));
+      if (!result.valid()) continue;
+      computed.emplace(result.index,
+                       ir::as_stored(actual.at(exposed_.at(result.index)), graph_.value(result).type));
     }
     if (!node.op->deterministic) continue;
     const ir::Form form = ir::form_of(graph_, id);

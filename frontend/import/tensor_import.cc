@@ -38,7 +38,8 @@ std::string_view field_name(Field field) {
   return kNames[static_cast<int>(field)];
 }
 
-/// Entries of the typed field that a tensor of `count` elements has: sub-byte types put two into one entry.
+/// Entries of the typed field that a tensor of `count` elements has: types of less than 8 bits put a byte of
+/// them into one entry.
 std::int64_t entries_of(ElementType type, std::int64_t count) {
   return ir::bits_of(type) < 8 ? ir::bytes_of(type, count) : count;
 }
@@ -66,7 +67,7 @@ struct EntryRange {
 
 /// What an entry of a typed field may hold for an element type.
 EntryRange entry_range(ElementType type) {
-  // Two nibbles, which some writers sign-extend.
+  // A byte of elements, which some writers sign-extend.
   if (ir::bits_of(type) < 8) return {-128, 255};
   const int bits = ir::bits_of(type);
   if (ir::is_integer(type) && ir::is_signed(type)) {
@@ -124,17 +125,22 @@ std::vector<std::byte> typed_bytes(const onnx::TensorProto& proto, ElementType t
   return out;
 }
 
-/// Whether bytes of a file may say the same value in more than one way.
-bool needs_canonical(ElementType type, std::int64_t count) {
-  return type == ElementType::kBool || (ir::bits_of(type) == 4 && count % 2 == 1);
+/// Bits of the last byte that no element has.
+int unused_bits(ElementType type, std::int64_t count) {
+  return static_cast<int>(ir::bytes_of(type, count) * 8 - count * ir::bits_of(type)) & 7;
 }
 
-/// bool is 0 or 1 in memory, whatever the file says; an unused high nibble is cleared.
+/// Whether bytes of a file may say the same value in more than one way.
+bool needs_canonical(ElementType type, std::int64_t count) {
+  return type == ElementType::kBool || unused_bits(type, count) > 0;
+}
+
+/// bool is 0 or 1 in memory, whatever the file says; the unused high bits of the last byte are cleared.
 void canonicalise(ElementType type, std::int64_t count, std::span<std::byte> bytes) {
   if (type == ElementType::kBool) {
     for (std::byte& b : bytes) b = b == std::byte{0} ? std::byte{0} : std::byte{1};
   }
-  if (ir::bits_of(type) == 4 && count % 2 == 1) bytes.back() &= std::byte{0x0f};
+  if (const auto unused = unused_bits(type, count); unused > 0) bytes.back() &= std::byte{0xff} >> unused;
 }
 
 }  // namespace
@@ -154,14 +160,6 @@ std::string onnx_type_name(int onnx_type) {
       return "complex64";
     case 15:
       return "complex128";
-    case 23:
-      return "float4e2m1";
-    case 24:
-      return "float8e8m0";
-    case 25:
-      return "uint2";
-    case 26:
-      return "int2";
     case 27:
       return "float6e2m3";
     case 28:

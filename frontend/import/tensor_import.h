@@ -16,7 +16,7 @@ namespace gcompile::frontend {
 std::optional<ir::ElementType> element_type_of(int onnx_type);
 /// Ours -> TensorProto.DataType.
 int onnx_type_of(ir::ElementType type);
-/// "string", "complex64", "float4e2m1", "element type 99".
+/// "string", "complex64", "float6e2m3", "element type 99".
 std::string onnx_type_name(int onnx_type);
 
 /// Dims of at most limits.rank axes, none negative, with at most limits.tensor_elements elements (dims before

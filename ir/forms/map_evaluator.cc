@@ -155,7 +155,8 @@ class MapEvaluator {
 
   bool is_copy(int root) const {
     const ScalarNode& n = node(root);
-    return is_affine_ && n.op == ScalarOp::kLoad && operand_of(n).element() == result_->element();
+    const ElementType type = result_->element();
+    return is_affine_ && n.op == ScalarOp::kLoad && operand_of(n).element() == type && bits_of(type) >= 8;
   }
 
   void copy() {
@@ -169,8 +170,7 @@ class MapEvaluator {
         return copy_rows<std::uint16_t>(nest_, from, out_);
       case 32:
         return copy_rows<std::uint32_t>(nest_, from, out_);
-      default:
-        GC_CHECK(bits_of(result_->element()) == 64);
+      default:  // 64, for is_copy() asks for bytes
         return copy_rows<std::uint64_t>(nest_, from, out_);
     }
   }

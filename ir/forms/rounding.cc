@@ -40,8 +40,9 @@ void Rounding::round_inside(const ScalarNode& node, std::span<double> values) {
 
 bool has_decision(const Dag& dag) {
   const auto is_decision = [&](const ScalarNode& n) {
-    return gives_whole_numbers(n.op) || ((n.op == ScalarOp::kCast || n.op == ScalarOp::kBits) &&
-                                         !is_float(n.type) && is_float(dag.type(n.arguments[0])));
+    const bool jumps = !is_float(n.type) || is_small_float(n.type);
+    return gives_whole_numbers(n.op) || ((n.op == ScalarOp::kCast || n.op == ScalarOp::kBits) && jumps &&
+                                         is_float(dag.type(n.arguments[0])));
   };
   return std::any_of(dag.nodes().begin(), dag.nodes().end(), is_decision);
 }

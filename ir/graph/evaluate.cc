@@ -9,6 +9,7 @@
 #include "ir/forms/form.h"
 #include "ir/forms/rounding.h"
 #include "ir/graph/operator.h"
+#include "ir/graph/packed_ports.h"
 
 namespace gcompile::ir {
 namespace {
@@ -151,7 +152,7 @@ std::vector<std::optional<Tensor>> evaluate_all(const Graph& graph, const std::v
   std::vector<std::optional<Tensor>> values(slots);
   std::vector<bool> is_reached(slots);  // by an input
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    values[graph.inputs()[i].index] = inputs[i];
+    values[graph.inputs()[i].index] = stored_input(graph, i, inputs[i]);
     is_reached[graph.inputs()[i].index] = true;
   }
   for (const ValueId id : graph.values()) {
@@ -184,7 +185,9 @@ std::vector<std::optional<Tensor>> evaluate_all(const Graph& graph, const std::v
 std::vector<Tensor> evaluate_graph(const Graph& graph, const std::vector<Tensor>& inputs) {
   const std::vector<std::optional<Tensor>> values = evaluate_all(graph, inputs);
   std::vector<Tensor> outputs;
-  for (const ValueId id : graph.outputs()) outputs.push_back(*values[id.index]);
+  for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
+    outputs.push_back(given_output(graph, i, *values[graph.outputs()[i].index]));
+  }
   return outputs;
 }
 

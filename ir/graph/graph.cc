@@ -39,6 +39,8 @@ Graph& Graph::operator=(const Graph& other) {
   inputs_ = other.inputs_;
   outputs_ = other.outputs_;
   output_names_ = other.output_names_;
+  packed_inputs_ = other.packed_inputs_;
+  packed_outputs_ = other.packed_outputs_;
   return *this;
 }
 
@@ -107,7 +109,7 @@ void Graph::add_output(ValueId value, std::string output_name) {
 
 void Graph::remove_input(std::size_t position) {
   const ValueId id = inputs_[position];
-  GC_CHECK(value(id).uses.empty());
+  GC_CHECK(value(id).uses.empty() && packed_inputs_.empty());
   inputs_.erase(inputs_.begin() + static_cast<std::ptrdiff_t>(position));
   erase_value(id);
 }
@@ -117,6 +119,27 @@ void Graph::set_output(std::size_t position, ValueId id) {
   remove_use(outputs_[position], use);
   outputs_[position] = id;
   add_use(id, use);
+}
+
+const TensorType& Graph::input_type(std::size_t position) const {
+  const auto packed = packed_inputs_.find(position);
+  return packed != packed_inputs_.end() ? packed->second : value(inputs_[position]).type;
+}
+
+const TensorType& Graph::output_type(std::size_t position) const {
+  const auto packed = packed_outputs_.find(position);
+  return packed != packed_outputs_.end() ? packed->second : value(outputs_[position]).type;
+}
+
+void Graph::pack_input(std::size_t position, TensorType type) {
+  value(inputs_[position]).type = {ElementType::kUInt8, {type.bytes()}};
+  packed_inputs_.insert_or_assign(position, std::move(type));
+}
+
+void Graph::pack_output(std::size_t position, TensorType type) {
+  const TensorType stored{ElementType::kUInt8, {type.bytes()}};
+  GC_CHECK(value(outputs_[position]).type == stored);
+  packed_outputs_.insert_or_assign(position, std::move(type));
 }
 
 bool Graph::alive(ValueId id) const {

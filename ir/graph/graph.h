@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -112,6 +113,13 @@ class Graph {
   const std::vector<ValueId>& inputs() const { return inputs_; }
   const std::vector<ValueId>& outputs() const { return outputs_; }
   const std::vector<std::string>& output_names() const { return output_names_; }
+  /// The types of inputs and outputs as the caller has them: those of the values, but where these are the bytes
+  /// of elements of less than 8 bits.
+  const TensorType& input_type(std::size_t position) const;
+  const TensorType& output_type(std::size_t position) const;
+  /// The value is uint8, of as many elements as `type` has bytes.
+  void pack_input(std::size_t position, TensorType type);
+  void pack_output(std::size_t position, TensorType type);
   void remove_input(std::size_t position);  // the value must have no uses
   void set_output(std::size_t position, ValueId value);
 
@@ -163,6 +171,7 @@ class Graph {
   std::vector<ValueId> inputs_;
   std::vector<ValueId> outputs_;
   std::vector<std::string> output_names_;
+  std::map<std::size_t, TensorType> packed_inputs_, packed_outputs_;  // by position
 };
 
 }  // namespace gcompile::ir

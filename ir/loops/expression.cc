@@ -130,7 +130,11 @@ void collect_loaded(const Index& index, std::vector<int>& out) {
 }  // namespace
 
 ElementType compute_type(ElementType type) {
-  return type == ElementType::kFloat16 || type == ElementType::kBFloat16 ? ElementType::kFloat32 : type;
+  if (is_small_float(type) || type == ElementType::kFloat16 || type == ElementType::kBFloat16) {
+    return ElementType::kFloat32;
+  }
+  if (bits_of(type) >= 8) return type;
+  return is_signed(type) ? ElementType::kInt8 : ElementType::kUInt8;
 }
 
 void Arguments::push_back(int id) {
@@ -269,9 +273,9 @@ int Dag::cast(int argument, ElementType to) {
   if (type(argument) == to) return argument;
   const ScalarNode& from = (*this)[argument];
   if (from.op == ScalarOp::kConstant) return constant(ir::cast(from.constant, to));
-  // What was 16 bits before it was widened is that again.
-  const bool is_widened = from.op == ScalarOp::kCast && from.type == ElementType::kFloat32;
-  if (is_widened && bits_of(to) == 16 && type(from.arguments[0]) == to) return from.arguments[0];
+  // What was narrow before it was widened is that again.
+  const bool is_widened = from.op == ScalarOp::kCast && from.type == compute_type(to);
+  if (is_widened && compute_type(to) != to && type(from.arguments[0]) == to) return from.arguments[0];
   ScalarNode node;
   node.op = ScalarOp::kCast;
   node.type = to;

@@ -22,6 +22,7 @@ class Deduction {
   NumberFacts of(const ScalarNode& node) const {
     if (!is_float(node.type))
       return {true, true, std::ldexp(1.0, bits_of(node.type) - (is_signed(node.type) ? 1 : 0))};
+    if (is_small_float(node.type)) return {};  // a cast makes NaN of what is too large
     switch (node.op) {
       case ScalarOp::kCast:
       case ScalarOp::kRound:

@@ -26,7 +26,6 @@ std::vector<std::int64_t> kept_positions(const NodeView& node) {
 }
 
 void infer(InferContext& context) {
-  require_computable(context, 0);
   const std::vector<std::int64_t> kept = kept_positions(context);
   Shape y = context.shape(0);
   std::size_t axis = 0;

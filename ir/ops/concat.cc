@@ -16,7 +16,6 @@ void normalise(RewriteContext& context) {
 
 void infer(InferContext& context) {
   const ElementType type = same_type(context);
-  require_computable(context, 0);
   Shape out = context.shape(0);
   const auto axis = static_cast<std::size_t>(
       normalise_axis(context.attributes().int_of("axis"), static_cast<int>(out.size())));

@@ -22,7 +22,6 @@ bool is_depth_first(const NodeView& node) {
 }
 
 void infer_depth_to_space(InferContext& context) {
-  require_computable(context, 0);
   const std::int64_t block = block_of(context);
   is_depth_first(context);
   const Shape& x = context.shape(0);
@@ -50,7 +49,6 @@ Form lower_depth_to_space(const LowerContext& context) {
 }
 
 void infer_space_to_depth(InferContext& context) {
-  require_computable(context, 0);
   const std::int64_t block = block_of(context);
   is_depth_first(context);
   const Shape& x = context.shape(0);

@@ -8,7 +8,6 @@ namespace gcompile::ir {
 namespace {
 
 void infer_expand(InferContext& context) {
-  require_computable(context, 0);
   const Shape shape = context.known_sizes(1, "the shape to expand to");
   context.set_result(0, context.element(0), broadcast(context.shape(0), shape));
 }
@@ -35,7 +34,6 @@ void normalise_tile(RewriteContext& context) {
 }
 
 void infer_tile(InferContext& context) {
-  require_computable(context, 0);
   const Shape repeats = context.known_sizes(1, "repeats");
   Shape shape = context.shape(0);
   if (repeats.size() != shape.size()) {

@@ -58,7 +58,6 @@ std::optional<std::pair<Dim, Dim>> progression(const Tensor& indices, Dim extent
 // Gather ----------------------------------------------------------------------------------------------------
 
 void infer_gather(InferContext& context) {
-  require_computable(context, 0);
   require_index(context, 1);
   const Shape& x = context.shape(0);
   const int axis = normalise_axis(context.attributes().int_of("axis"), static_cast<int>(x.size()));
@@ -97,7 +96,6 @@ Form lower_gather(const LowerContext& context) {
 // GatherElements --------------------------------------------------------------------------------------------
 
 void infer_gather_elements(InferContext& context) {
-  require_computable(context, 0);
   require_index(context, 1);
   const Shape& x = context.shape(0);
   const Shape& indices = context.shape(1);
@@ -128,7 +126,6 @@ Form lower_gather_elements(const LowerContext& context) {
 // GatherND --------------------------------------------------------------------------------------------------
 
 void infer_gather_nd(InferContext& context) {
-  require_computable(context, 0);
   require_index(context, 1);
   const Shape& x = context.shape(0);
   const Shape& indices = context.shape(1);

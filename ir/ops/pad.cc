@@ -88,7 +88,6 @@ std::vector<Segment> open_segments(const std::string& mode, int axis, Dim n, Dim
 }
 
 void infer(InferContext& context) {
-  require_computable(context, 0);
   const std::string& mode = context.attributes().string_of("mode");
   if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") {
     operator_error(fmt::format("mode '{}' is not known", printable(mode)));

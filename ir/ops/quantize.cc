@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "ir/ops/narrow.h"
 #include "ir/ops/support.h"
 
 namespace gcompile::ir {
@@ -42,8 +43,9 @@ int scale_axis(const NodeView& node) {
 void check_scale(const NodeView& node) {
   const Shape& x = node.shape(0);
   const Shape& scale = node.shape(1);
-  if (!is_float(node.element(1)) || !is_computable(node.element(1))) {
-    operator_error("the scale must be floating point");
+  const ElementType type = node.element(1);
+  if (!is_float(type) || (!is_computable(type) && type != ElementType::kFloat8E8M0)) {
+    operator_error(fmt::format("the scale must be floating point, not {}", name_of(type)));
   }
   if (node.has_operand(2) && node.shape(2) != scale && !(is_scalar(node.shape(2)) && is_scalar(scale))) {
     operator_error("scale and zero point must have the same shape");
@@ -90,15 +92,28 @@ void infer_quantize(InferContext& context) {
   if (context.has_operand(2)) {
     type = context.element(2);
   } else if (context.attributes().int_of("output_dtype") != 0) {
-    type = computable_type_of(context.attributes(), "output_dtype");
+    type = type_of(context.attributes(), "output_dtype");
   }
-  if (!is_computable(type) || !is_integer(type)) {
-    operator_error(fmt::format("quantising to {} is not supported", name_of(type)));
-  }
+  const bool is_quantised = is_integer(type) || (is_small_float(type) && type != ElementType::kFloat8E8M0);
+  if (!is_quantised) operator_error(fmt::format("quantising to {} is not supported", name_of(type)));
   context.set_result(0, type, context.shape(0));
 }
 
-Form lower_quantize(const LowerContext& context) {
+/// quotient + zero within the range of a type, zero < 0: none. Of integers it is rounded before.
+int quantised(Dag& dag, int quotient, int zero, ElementType to, const Narrowing& narrowing) {
+  if (is_small_float(to)) {
+    if (zero >= 0) quotient = step(dag, ScalarOp::kAdd, quotient, dag.cast(zero, kReal));
+    return narrowed(dag, quotient, to, narrowing);
+  }
+  const ElementType byte = byte_type(to);
+  const int whole = to_integer(dag, quotient, zero, byte);
+  if (byte == to) return whole;
+  const int low = dag.constant(Scalar::of_integer(byte, integer_lowest(to)));
+  const int high = dag.constant(Scalar::of_integer(byte, static_cast<std::int64_t>(integer_highest(to))));
+  return dag.apply(ScalarOp::kMin, {dag.apply(ScalarOp::kMax, {whole, low}), high});
+}
+
+Form lower_quantize_to(const LowerContext& context, ElementType to) {
   const TensorType& result = context.result(0);
   LoopForm form = LoopForm::over(result.shape);
   const int scale = load_parameter(form, context, 1);
@@ -106,8 +121,24 @@ Form lower_quantize(const LowerContext& context) {
   Dag& dag = form.dag;
   const int x = dag.cast(dag.load(0, context.element(0), form.identity()), kReal);
   const int quotient = step(dag, ScalarOp::kDiv, x, dag.cast(scale, kReal));
-  form.set_root(to_integer(dag, quotient, zero, result.element));
+  const int y = quantised(dag, quotient, zero, to, Narrowing::of(context.attributes()));
+  form.set_root(dag.cast(y, result.element));
   return form;
+}
+
+Form lower_quantize(const LowerContext& context) {
+  return lower_quantize_to(context, context.result(0).element);
+}
+
+// NarrowQuantizeLinear --------------------------------------------------------------------------------------
+
+void infer_narrow_quantize(InferContext& context) {
+  check_scale(context);
+  context.set_result(0, byte_type(type_of(context.attributes(), "output_dtype")), context.shape(0));
+}
+
+Form lower_narrow_quantize(const LowerContext& context) {
+  return lower_quantize_to(context, type_of(context.attributes(), "output_dtype"));
 }
 
 // DequantizeLinear ------------------------------------------------------------------------------------------
@@ -118,6 +149,7 @@ void infer_dequantize(InferContext& context) {
     operator_error("the zero point must have the type of input 0");
   }
   const bool given = context.attributes().int_of("output_dtype") != 0;
+  if (!given) require_float(context, 1);
   const ElementType type =
       given ? computable_type_of(context.attributes(), "output_dtype") : context.element(1);
   context.set_result(0, type, context.shape(0));
@@ -285,12 +317,26 @@ const Operator& operator_QuantizeLinear() {
   static const Operator op = [] {
     Operator o = record("", "QuantizeLinear", {10, 13, 19, 21, 23, 24, 25, 28}, {2, 3},
                         "saturate(round(x / scale) + zero point)", infer_quantize, lower_quantize);
-    // saturate concerns float8 results; precision: the quotient is float32 whatever the scale's type.
+    // precision: the quotient is float32 whatever the scale's type.
     o.attributes = {{"axis", AttributeKind::kInt, std::int64_t{1}},
                     {"block_size", AttributeKind::kInt, std::int64_t{0}},
                     {"output_dtype", AttributeKind::kInt, std::int64_t{0}},
                     {"precision", AttributeKind::kInt, std::int64_t{0}},
                     {"saturate", AttributeKind::kInt, std::int64_t{1}}};
+    return o;
+  }();
+  return op;
+}
+
+const Operator& operator_NarrowQuantizeLinear() {
+  static const Operator op = [] {
+    Operator o = operator_QuantizeLinear();
+    o.domain = "gcompile";
+    o.name = "NarrowQuantizeLinear";
+    o.versions = {1};
+    o.summary = "QuantizeLinear to a type of less than 8 bits, a byte each";
+    o.infer = infer_narrow_quantize;
+    o.lower = lower_narrow_quantize;
     return o;
   }();
   return op;

@@ -21,7 +21,6 @@ SequenceAxes axes_of(const NodeView& node) {
 }
 
 void infer_reverse(InferContext& context) {
-  require_computable(context, 0);
   const SequenceAxes axes = axes_of(context);
   if (axes.batch == axes.time) operator_error("batch_axis and time_axis must differ");
   if (context.element(1) != ElementType::kInt64) operator_error("sequence_lens must be int64");
@@ -77,10 +76,7 @@ Shape cropped(const NodeView& node) {
   return out;
 }
 
-void infer_crop(InferContext& context) {
-  require_computable(context, 0);
-  context.set_result(0, context.element(0), cropped(context));
-}
+void infer_crop(InferContext& context) { context.set_result(0, context.element(0), cropped(context)); }
 
 /// The smaller half goes before, of what is cut as of what is added.
 bool decompose_crop(RewriteContext& context) {

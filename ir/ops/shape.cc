@@ -64,10 +64,6 @@ std::vector<Tensor> evaluate_constant(const EvaluateContext& context) {
 void infer_constant_of_shape(InferContext& context) {
   const Tensor& value = context.attributes().tensor_of("value");
   if (value.count() != 1) operator_error("attribute 'value' must have one element");
-  if (!is_computable(value.element())) {
-    operator_error(
-        fmt::format("attribute 'value' is {}, in which nothing computes", name_of(value.element())));
-  }
   const Shape shape = context.known_sizes(0, "the shape");
   for (const Dim dim : shape) {
     if (!always_less_equal(0, dim)) {

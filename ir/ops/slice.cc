@@ -81,7 +81,6 @@ void normalise_slice(RewriteContext& context) {
 }
 
 void infer_slice(InferContext& context) {
-  require_computable(context, 0);
   Shape out;
   for (const AxisSlice& slice : slices_of(context)) out.push_back(slice.count);
   context.set_result(0, context.element(0), std::move(out));
@@ -133,7 +132,6 @@ Shape split_lengths(const NodeView& node) {
 }
 
 void infer_split(InferContext& context) {
-  require_computable(context, 0);
   const Attributes& attributes = context.attributes();
   if (attributes.has("num_outputs") && attributes.int_of("num_outputs") != context.result_count()) {
     operator_error("num_outputs disagrees with the number of outputs");

@@ -117,14 +117,19 @@ LoopForm elementwise(const NodeView& node, const std::function<int(Dag&, const s
   return form;
 }
 
-void infer_elementwise(InferContext& context, ElementType result) {
+Shape broadcast_of_operands(const NodeView& node) {
   Shape shape;
-  for (int i = 0; i < context.operand_count(); ++i) {
-    if (!context.has_operand(i)) continue;
-    require_computable(context, i);
-    shape = broadcast(shape, context.shape(i));
+  for (int i = 0; i < node.operand_count(); ++i) {
+    if (node.has_operand(i)) shape = broadcast(shape, node.shape(i));
   }
-  context.set_result(0, result, std::move(shape));
+  return shape;
+}
+
+void infer_elementwise(InferContext& context, ElementType result) {
+  for (int i = 0; i < context.operand_count(); ++i) {
+    if (context.has_operand(i)) require_computable(context, i);
+  }
+  context.set_result(0, result, broadcast_of_operands(context));
 }
 
 ElementType same_type(const NodeView& node, int first) {
@@ -175,6 +180,10 @@ constexpr std::pair<int, ElementType> kOnnxNumbers[] = {
     {20, ElementType::kFloat8E5M2FNUZ},
     {21, ElementType::kUInt4},
     {22, ElementType::kInt4},
+    {23, ElementType::kFloat4E2M1},
+    {24, ElementType::kFloat8E8M0},
+    {25, ElementType::kUInt2},
+    {26, ElementType::kInt2},
 };
 
 }  // namespace
@@ -207,15 +216,20 @@ ValueId emit_reshape(RewriteContext& context, ValueId value, const Shape& shape)
   return context.emit("Reshape", {value, context.constant_ints(shape)}, std::move(attributes));
 }
 
-ElementType computable_type_of(const Attributes& attributes, std::string_view name) {
+ElementType type_of(const Attributes& attributes, std::string_view name) {
   const std::int64_t number = attributes.int_of(name);
   const std::optional<ElementType> type = element_type_of_onnx(number);
   if (!type)
     operator_error(fmt::format("attribute '{}' names element type {}, which is not supported", name, number));
-  if (!is_computable(*type)) {
-    operator_error(fmt::format("attribute '{}' names {}, in which nothing computes", name, name_of(*type)));
-  }
   return *type;
+}
+
+ElementType computable_type_of(const Attributes& attributes, std::string_view name) {
+  const ElementType type = type_of(attributes, name);
+  if (!is_computable(type)) {
+    operator_error(fmt::format("attribute '{}' names {}, in which nothing computes", name, name_of(type)));
+  }
+  return type;
 }
 
 std::optional<Scalar> constant_scalar(const NodeView& node, int i) {

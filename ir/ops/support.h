@@ -32,6 +32,8 @@ int load_compute(Dag& dag, const NodeView& node, int i, const Shape& result);
 /// the root, which is cast to the type of result 0.
 LoopForm elementwise(const NodeView& node, const std::function<int(Dag&, const std::vector<int>&)>& body);
 
+/// The broadcast shape of all operands.
+Shape broadcast_of_operands(const NodeView& node);
 /// Inference of element-wise operators: result 0 has the broadcast shape of all operands and the given type.
 void infer_elementwise(InferContext& context, ElementType result);
 /// All operands have one type, else OperatorError.
@@ -44,6 +46,8 @@ void require_one_of(const Attributes& attributes, std::string_view name,
 /// The type that ONNX's TensorProto.DataType numbers `number`, as attributes `to` and `dtype` give it;
 /// nullopt for strings, complex numbers and numbers unknown.
 std::optional<ElementType> element_type_of_onnx(std::int64_t number);
+/// The same as an attribute gives it; OperatorError for the others.
+ElementType type_of(const Attributes& attributes, std::string_view name);
 /// The same; OperatorError when nothing computes in the type.
 ElementType computable_type_of(const Attributes& attributes, std::string_view name);
 

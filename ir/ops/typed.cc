@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "ir/ops/narrow.h"
 #include "ir/ops/support.h"
 
 namespace gcompile::ir {
@@ -29,30 +30,44 @@ void normalise_cast(RewriteContext& context) {
 }
 
 void infer_cast(InferContext& context) {
-  context.set_result(0, computable_type_of(context.attributes(), "to"), context.shape(0));
+  require_one_of(context.attributes(), "round_mode", {"up", "down", "nearest"});
+  context.set_result(0, type_of(context.attributes(), "to"), context.shape(0));
 }
 
-/// Storage-only operands (int4, float8) are converted element by element like any other.
-Form lower_cast(const LowerContext& context) {
+Form lower_cast_to(const LowerContext& context, ElementType to) {
   LoopForm form = LoopForm::over(context.result(0).shape);
-  const int x = form.dag.load(0, context.element(0), form.identity());
-  form.set_root(form.dag.cast(x, context.result(0).element));
+  Dag& dag = form.dag;
+  int x = dag.load(0, context.element(0), form.identity());
+  if (!is_computable(to)) {
+    x = narrowed(dag, dag.cast(x, compute_type(dag.type(x))), to, Narrowing::of(context.attributes()));
+  }
+  form.set_root(dag.cast(x, context.result(0).element));
   return form;
 }
+
+Form lower_cast(const LowerContext& context) { return lower_cast_to(context, context.result(0).element); }
+
+// NarrowCast ------------------------------------------------------------------------------------------------
+
+void infer_narrow_cast(InferContext& context) {
+  context.set_result(0, byte_type(type_of(context.attributes(), "to")), context.shape(0));
+}
+
+Form lower_narrow_cast(const LowerContext& context) {
+  return lower_cast_to(context, type_of(context.attributes(), "to"));
+}
+
+// CastLike --------------------------------------------------------------------------------------------------
 
 /// The other tensor gives its type alone: nothing is to wait for its elements, or to move them.
 void normalise_cast_like(RewriteContext& context) {
   if (!context.has_operand(0) || !context.has_operand(1)) return;  // inference says what is missing
-  require_computable(context, 1);
   Attributes attributes = context.attributes();
   attributes.set("to", onnx_number_of(context.element(1)));
   context.replace_with("Cast", {context.operand_id(0)}, std::move(attributes));
 }
 
-void infer_cast_like(InferContext& context) {
-  require_computable(context, 1);
-  context.set_result(0, context.element(1), context.shape(0));
-}
+void infer_cast_like(InferContext& context) { context.set_result(0, context.element(1), context.shape(0)); }
 
 // Clip ------------------------------------------------------------------------------------------------------
 
@@ -188,7 +203,8 @@ Form lower_pow(const LowerContext& context) {
 
 void infer_where(InferContext& context) {
   if (context.element(0) != ElementType::kBool) operator_error("input 0, the condition, must be bool");
-  infer_elementwise(context, same_type(context, 1));
+  const ElementType type = same_type(context, 1);
+  context.set_result(0, type, broadcast_of_operands(context));
 }
 
 Form lower_where(const LowerContext& context) {
@@ -217,11 +233,21 @@ const Operator& operator_Cast() {
                         "conversion to another element type; floats to integers truncate and saturate",
                         infer_cast, lower_cast);
     o.traits.keeps_elements = true;
-    // saturate and round_mode concern the float8 results, which nothing here computes.
     o.attributes = {{"to", AttributeKind::kInt, std::nullopt, true},
                     {"saturate", AttributeKind::kInt, std::int64_t{1}},
                     {"round_mode", AttributeKind::kString, std::string("up")}};
     o.normalise = normalise_cast;
+    return o;
+  }();
+  return op;
+}
+
+const Operator& operator_NarrowCast() {
+  static const Operator op = [] {
+    Operator o = record("NarrowCast", {1}, {1, 1}, "values of a type of less than 8 bits, a byte each",
+                        infer_narrow_cast, lower_narrow_cast);
+    o.domain = "gcompile";
+    o.attributes = {{"to", AttributeKind::kInt, std::nullopt, true}};
     return o;
   }();
   return op;

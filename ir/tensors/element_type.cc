@@ -1,5 +1,6 @@
 #include "ir/tensors/element_type.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -32,11 +33,56 @@ constexpr Row kRows[kElementTypeCount] = {
     {"bool", 8, false, false, false, true},
     {"int4", 4, false, true, true, false},
     {"uint4", 4, false, true, false, false},
+    {"int2", 2, false, true, true, false},
+    {"uint2", 2, false, true, false, false},
     {"float8e4m3fn", 8, true, false, true, false},
     {"float8e4m3fnuz", 8, true, false, true, false},
     {"float8e5m2", 8, true, false, true, false},
     {"float8e5m2fnuz", 8, true, false, true, false},
+    {"float8e8m0", 8, true, false, false, false},
+    {"float4e2m1", 4, true, false, true, false},
 };
+
+/// How the codes of a small float with a sign divide: sign, exponent, fraction. Exponent 0 is that of 1 without
+/// the leading bit, as IEEE 754 has it.
+struct SmallFloat {
+  int exponent_bits;
+  int fraction_bits;
+  int bias;
+  int largest;        // code of the largest finite value
+  int above;          // code of what is larger, without its sign
+  int nan;            // code of NaN, without its sign
+  bool has_one_zero;  // the code of -0 is NaN, which has no sign
+};
+
+SmallFloat small_float(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat8E4M3FN:
+      return {4, 3, 7, 0x7e, 0x7f, 0x7f, false};
+    case ElementType::kFloat8E4M3FNUZ:
+      return {4, 3, 8, 0x7f, 0x80, 0x80, true};
+    case ElementType::kFloat8E5M2:
+      return {5, 2, 15, 0x7b, 0x7c, 0x7e, false};
+    case ElementType::kFloat8E5M2FNUZ:
+      return {5, 2, 16, 0x7f, 0x80, 0x80, true};
+    default:
+      return {2, 1, 1, 7, 7, 0, false};  // float4e2m1, which has neither infinities nor NaN
+  }
+}
+
+/// A power of two or NaN; the code is the exponent.
+constexpr int kPowerBias = 127, kPowerNan = 255;
+
+double power_value(int code) {
+  return code == kPowerNan ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, code - kPowerBias);
+}
+
+int power_code(double value) {
+  if (!(value >= std::ldexp(1.0, -kPowerBias)) || value > std::ldexp(1.0, kPowerBias)) return kPowerNan;
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);  // of [0.5, 1)
+  return exponent - (fraction < 0.75 ? 1 : 0) + kPowerBias;
+}
 
 const Row& row(ElementType type) { return kRows[static_cast<int>(type)]; }
 
@@ -55,7 +101,7 @@ int bits_of(ElementType type) { return row(type).bits; }
 
 std::int64_t bytes_of(ElementType type, std::int64_t count) {
   const int bits = bits_of(type);
-  return bits >= 8 ? count * (bits / 8) : (count + 1) / 2;
+  return bits >= 8 ? count * (bits / 8) : (count * bits + 7) / 8;
 }
 
 bool is_float(ElementType type) { return row(type).floating; }
@@ -112,28 +158,52 @@ std::uint16_t float_to_bfloat16(float value) {
   return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-float float8_to_float(ElementType type, std::uint8_t bits) {
-  const bool e4 = type == ElementType::kFloat8E4M3FN || type == ElementType::kFloat8E4M3FNUZ;
-  const bool fnuz = type == ElementType::kFloat8E4M3FNUZ || type == ElementType::kFloat8E5M2FNUZ;
-  const int fraction_bits = e4 ? 3 : 2;
-  const int bias = (e4 ? 7 : 15) + (fnuz ? 1 : 0);
-  const int exponent_mask = e4 ? 15 : 31;
-  const int exponent = (bits >> fraction_bits) & exponent_mask;
-  const int fraction = bits & ((1 << fraction_bits) - 1);
-  const bool negative = (bits & 0x80) != 0;
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  if (fnuz) {
-    if (bits == 0x80) return kNan;
-  } else if (e4) {
-    if ((bits & 0x7f) == 0x7f) return kNan;
-  } else if (exponent == exponent_mask) {
-    if (fraction != 0) return kNan;
-    return negative ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity();
+bool is_small_float(ElementType type) { return type >= ElementType::kFloat8E4M3FN; }
+
+double small_float_value(ElementType type, std::uint8_t code) {
+  if (type == ElementType::kFloat8E8M0) return power_value(code);
+  const SmallFloat format = small_float(type);
+  const int sign = 1 << (format.exponent_bits + format.fraction_bits);
+  const int magnitude = code & (sign - 1);
+  const bool negative = (code & sign) != 0;
+  const double nan = std::copysign(std::numeric_limits<double>::quiet_NaN(), negative ? -1.0 : 1.0);
+  if (format.has_one_zero && code == sign) return std::numeric_limits<double>::quiet_NaN();
+  if (magnitude > format.largest) {
+    if (magnitude != format.above || format.above == format.nan) return nan;
+    return std::copysign(std::numeric_limits<double>::infinity(), nan);
   }
-  const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(fraction), 1 - bias - fraction_bits)
-                                        : std::ldexp(static_cast<float>((1 << fraction_bits) + fraction),
-                                                     exponent - bias - fraction_bits);
-  return negative ? -magnitude : magnitude;
+  const int exponent = magnitude >> format.fraction_bits, one = 1 << format.fraction_bits;
+  const int fraction = (magnitude & (one - 1)) + (exponent == 0 ? 0 : one);
+  const double value = std::ldexp(fraction, std::max(exponent, 1) - format.bias - format.fraction_bits);
+  return negative ? -value : value;
+}
+
+std::uint8_t small_float_code(ElementType type, double value) {
+  if (type == ElementType::kFloat8E8M0) return static_cast<std::uint8_t>(power_code(value));
+  const SmallFloat format = small_float(type);
+  const int sign = std::signbit(value) ? 1 << (format.exponent_bits + format.fraction_bits) : 0;
+  // The cases of the ONNX project have NaN as -0 in float4e2m1.
+  if (std::isnan(value)) return static_cast<std::uint8_t>(format.nan == 0 ? 8 : format.nan | sign);
+  int magnitude = value == 0 ? 0 : format.above;
+  if (std::isfinite(value) && value != 0) {
+    int exponent = 0;
+    std::frexp(value, &exponent);
+    // Steps of the codes around the value; the product is exact, and so is the code of a value that carries.
+    const int step = std::max(exponent - 1, 1 - format.bias) - format.fraction_bits;
+    const double steps = std::nearbyint(std::ldexp(std::abs(value), -step));
+    const int binade = step + format.fraction_bits + format.bias - 1;  // 0: the one of the smallest
+    const double code = steps + static_cast<double>(binade) * (1 << format.fraction_bits);
+    if (code <= format.largest) magnitude = static_cast<int>(code);
+  }
+  if (format.has_one_zero && (magnitude == 0 || magnitude == format.above)) {
+    return static_cast<std::uint8_t>(magnitude);
+  }
+  return static_cast<std::uint8_t>(magnitude | sign);
+}
+
+double largest_of(ElementType type) {
+  if (type == ElementType::kFloat8E8M0) return power_value(kPowerNan - 1);
+  return small_float_value(type, static_cast<std::uint8_t>(small_float(type).largest));
 }
 
 double round_to(ElementType type, double value) {
@@ -160,7 +230,7 @@ double round_to(ElementType type, double value) {
       return bfloat16_to_float(float_to_bfloat16(narrowed));
     }
     default:
-      return value;
+      return is_small_float(type) ? small_float_value(type, small_float_code(type, value)) : value;
   }
 }
 

@@ -23,6 +23,9 @@ void write(std::byte* at, T value) {
   std::memcpy(at, &value, sizeof value);
 }
 
+/// Where an element of less than 8 bits lies in its byte.
+int shift_of(ElementType type, std::int64_t index) { return static_cast<int>(index * bits_of(type) % 8); }
+
 }  // namespace
 
 Dim element_count(const Shape& shape) {
@@ -88,10 +91,16 @@ Scalar Scalar::of_integer(ElementType type, std::int64_t value) {
       scalar.integer = value != 0;
       break;
     case ElementType::kInt4:
-      scalar.integer = static_cast<std::int64_t>((static_cast<std::uint64_t>(value) & 15u) ^ 8u) - 8;
+      scalar.integer = ((value & 15) ^ 8) - 8;
       break;
     case ElementType::kUInt4:
       scalar.integer = value & 15;
+      break;
+    case ElementType::kInt2:
+      scalar.integer = ((value & 3) ^ 2) - 2;
+      break;
+    case ElementType::kUInt2:
+      scalar.integer = value & 3;
       break;
     default:
       scalar.integer = value;
@@ -153,6 +162,10 @@ Tensor Tensor::scalar(const Scalar& value) { return filled(TensorType{value.type
 Tensor Tensor::filled(TensorType type, const Scalar& value) {
   Tensor tensor(std::move(type));
   if (tensor.count() == 0) return tensor;
+  if (bits_of(value.type) < 8) {
+    for (std::int64_t i = 0; i < tensor.count(); ++i) tensor.set(i, value);
+    return tensor;
+  }
   tensor.set(0, value);
   const std::span<std::byte> bytes = tensor.mutable_bytes();
   std::size_t filled = bytes.size() / static_cast<std::size_t>(tensor.count());
@@ -184,7 +197,7 @@ Scalar Tensor::at(std::int64_t index) const {
   GC_CHECK(index >= 0 && index < count_);
   const ElementType type = type_.element;
   const std::byte* base = storage_->all.data();
-  const std::byte* at = base + (bits_of(type) >= 8 ? index * (bits_of(type) / 8) : index / 2);
+  const std::byte* at = base + index * bits_of(type) / 8;
   Scalar out;
   out.type = type;
   switch (type) {
@@ -228,19 +241,31 @@ Scalar Tensor::at(std::int64_t index) const {
       out.integer = read<std::uint8_t>(at) != 0;
       break;
     case ElementType::kInt4:
-    case ElementType::kUInt4: {
-      const auto pair = read<std::uint8_t>(at);
-      return Scalar::of_integer(type, index % 2 ? pair >> 4 : pair & 15);
-    }
+    case ElementType::kUInt4:
+    case ElementType::kInt2:
+    case ElementType::kUInt2:
+      return Scalar::of_integer(type, read<std::uint8_t>(at) >> shift_of(type, index));
+    case ElementType::kFloat4E2M1:
+      out.real = small_float_value(type, (read<std::uint8_t>(at) >> shift_of(type, index)) & 15);
+      break;
     default:
-      out.real = float8_to_float(type, read<std::uint8_t>(at));
+      out.real = small_float_value(type, read<std::uint8_t>(at));
   }
   return out;
 }
 
 void Tensor::set(std::int64_t index, const Scalar& value) {
-  GC_CHECK(index >= 0 && index < count_ && value.type == type_.element && is_computable(value.type));
-  std::byte* at = mutable_bytes().data() + index * (bits_of(type_.element) / 8);
+  GC_CHECK(index >= 0 && index < count_ && value.type == type_.element);
+  const int bits = bits_of(type_.element);
+  std::byte* at = mutable_bytes().data() + index * bits / 8;
+  const auto low_bits =
+      static_cast<std::uint8_t>(is_small_float(value.type) ? small_float_code(value.type, value.real)
+                                                           : static_cast<std::uint8_t>(value.integer));
+  if (bits < 8) {
+    const int shift = shift_of(type_.element, index), mask = (1 << bits) - 1;
+    const int others = read<std::uint8_t>(at) & ~(mask << shift);
+    return write(at, static_cast<std::uint8_t>(others | (low_bits & mask) << shift));
+  }
   switch (type_.element) {
     case ElementType::kFloat32:
       write(at, static_cast<float>(value.real));
@@ -267,7 +292,7 @@ void Tensor::set(std::int64_t index, const Scalar& value) {
       write(at, static_cast<std::uint16_t>(value.integer));
       break;
     default:
-      write(at, static_cast<std::uint8_t>(value.integer));
+      write(at, low_bits);
   }
 }
 

@@ -28,7 +28,7 @@ bool eliminate_dead_code(ir::Graph& graph, PassContext& context);
 bool simplify_captures(ir::Graph& graph, PassContext& context);
 bool eliminate_common_subexpressions(ir::Graph& graph, PassContext& context);
 bool legalise_half(ir::Graph& graph, PassContext& context);
-bool legalise_nibbles(ir::Graph& graph, PassContext& context);
+bool legalise_small_elements(ir::Graph& graph, PassContext& context);
 bool legalise_packed_weights(ir::Graph& graph, PassContext& context);
 bool rewrite_by_rules(ir::Graph& graph, PassContext& context);
 bool rewrite_volumes(ir::Graph& graph, PassContext& context);

@@ -70,7 +70,7 @@ const std::vector<Pass>& pipeline() {
       {"half", "contracts 16-bit floats in float32", 0, true, legalise_half, 1, Tier::kExact, true},
       {"blocks", "makes floats of packed weights that no kernel decodes", 0, true, legalise_packed_weights,
        1},
-      {"nibbles", "makes bytes of constants of 4 bits", 0, true, legalise_nibbles, 1},
+      {"small-elements", "makes bytes of elements of 2 and 4 bits", 0, true, legalise_small_elements, 1},
       {"dce", "removes what no output needs", 0, true, eliminate_dead_code, 1},
       // Again from the start: what rules simplify can be folded, merged and simplified further.
       {"cse", "merges equal constants and equal nodes", 1, false, eliminate_common_subexpressions, 2},

@@ -51,7 +51,11 @@ Reader reader_of(const ir::Graph& graph, const ir::Node& node, int slot) {
   // Subgraphs are not looked into.
   if (traits.decides || !node.subgraphs.empty()) return Reader::kDecides;
   if (traits.reads_types_only) return Reader::kEnds;
-  const auto is_real = [&](ir::ValueId id) { return ir::is_float(graph.value(id).type.element); };
+  // A float of 8 bits or less jumps like an integer.
+  const auto is_real = [&](ir::ValueId id) {
+    const ir::ElementType type = graph.value(id).type.element;
+    return ir::is_float(type) && !ir::is_small_float(type);
+  };
   if (!is_real(node.operands[slot])) return Reader::kEnds;
   for (const ir::ValueId result : node.results) {
     if (result.valid() && !is_real(result)) return Reader::kDecides;

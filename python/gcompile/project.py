@@ -23,7 +23,8 @@ Sizes = Mapping[str, Union[int, Sequence[int]]]
 
 @dataclasses.dataclass(frozen=True)
 class Port:
-    """An input or an output. `element` is ONNX's name, such as float32; bfloat16 is float32 in numpy."""
+    """An input or an output. `element` is ONNX's name, such as float32; bfloat16 is float32 in numpy, integers of 4
+    and 2 bits are bytes, and of floats of 8 and 4 bits the arrays have the codes, a byte each."""
 
     name: str
     element: str
@@ -31,7 +32,10 @@ class Port:
 
     @property
     def dtype(self) -> numpy.dtype[Any]:
-        return numpy.dtype("float32" if self.element == "bfloat16" else self.element)
+        if self.element.startswith(("float8", "float4")):
+            return numpy.dtype("uint8")
+        others = {"bfloat16": "float32", "int4": "int8", "int2": "int8", "uint4": "uint8", "uint2": "uint8"}
+        return numpy.dtype(others.get(self.element, self.element))
 
 
 @dataclasses.dataclass(frozen=True)

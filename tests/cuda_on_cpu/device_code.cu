@@ -21,6 +21,7 @@ GCRT_GLOBAL(128)
 void halves(int number, const float* a, float* out) {
   const std::ptrdiff_t i = std::ptrdiff_t{thread_rank()} * N;
   through_halves(number, Lanes<N>{}, a + i, out + i);
+  if (number > 1) through_small_floats(number - 2, Lanes<N>{}, a + i, out + i);
 }
 
 template <int Threads>

@@ -4,6 +4,7 @@
 
 #include "gcrt/loops.h"
 #include "gcrt/scalar/scalar.h"
+#include "gcrt/small_floats.h"
 
 namespace GCRT_NAMESPACE {
 
@@ -111,6 +112,24 @@ template <class L>
 GCRT_INLINE void through_halves(int number, L lane, const float* a, float* out) {
   const auto x = load(lane, a);
   store(lane, out, number % 2 != 0 ? round_to<Half>(x) : round_to<BFloat16>(x));
+}
+
+// The floats of 8 bits likewise, one of the five kinds.
+template <class L>
+GCRT_INLINE void through_small_floats(int number, L lane, const float* a, float* out) {
+  const auto x = load(lane, a);
+  switch (number) {
+    case 0:
+      return store(lane, out, round_to<Float8E4M3FN>(x));
+    case 1:
+      return store(lane, out, round_to<Float8E4M3FNUZ>(x));
+    case 2:
+      return store(lane, out, round_to<Float8E5M2>(x));
+    case 3:
+      return store(lane, out, round_to<Float8E5M2FNUZ>(x));
+    default:
+      return store(lane, out, round_to<Float8E8M0>(x));
+  }
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -207,5 +207,30 @@ TEST(Packs, RoundTo16Bits) {
   }
 }
 
+template <int N>
+GCRT_GLOBAL(32)
+void round_small_floats(int number, const float* a, float* out) {
+  const std::ptrdiff_t i = std::ptrdiff_t{thread_rank()} * N;
+  through_small_floats(number, Lanes<N>{}, a + i, out + i);
+}
+
+// Packs round as single lanes do, which tests/kernels/small_floats_test.cc holds to the formats.
+TEST(Packs, RoundTo8Bits) {
+  const std::vector<float> values = operand<float>(4);
+  const std::vector<float> x(values.begin(), values.begin() + 128);
+  Device<float> device_x(x);
+  for (int number = 0; number < 5; ++number) {
+    Device<float> y(x.size());
+    Queue queue;
+    launch(queue, 1, 32, 0, &round_small_floats<4>, number, device_x.data(), y.data());
+    const std::vector<float> got = y.read();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      float expected;
+      through_small_floats(number, Lanes<1>{}, &x[i], &expected);
+      ASSERT_TRUE(same(got[i], expected)) << x[i];
+    }
+  }
+}
+
 }  // namespace
 }  // namespace GCRT_NAMESPACE

@@ -65,7 +65,7 @@ TEST(FrontendTensor, TypedFieldsOfEveryTypeEqualRawData) {
     typed.add_dims(3);
     std::string raw;
     // The bit pattern k + 1 of each element, in the field that onnx.proto names for the type.
-    const int entries = ir::bits_of(type) < 8 ? 2 : 3;
+    const std::int64_t entries = ir::bits_of(type) < 8 ? ir::bytes_of(type, 3) : 3;
     for (int k = 1; k <= entries; ++k) {
       switch (type) {
         case ir::ElementType::kFloat32:
