@@ -339,18 +339,28 @@ void Importer::import_outputs(const onnx::GraphProto& graph, Scope& scope) {
   }
 }
 
+/// The sizes of a shape that are all numbers, of a tensor within the limits.
+static std::optional<ir::Numbers> sizes_in(const onnx::TensorShapeProto& shape, const Limits& limits) {
+  if (shape.dim_size() > limits.rank) return std::nullopt;
+  ir::Numbers sizes;
+  std::int64_t count = 1;
+  for (const auto& dim : shape.dim()) {
+    if (!dim.has_dim_value() || dim.dim_value() < 0 || dim.dim_value() > limits.tensor_elements / count)
+      return std::nullopt;
+    sizes.push_back(dim.dim_value());
+    count *= std::max<std::int64_t>(1, dim.dim_value());
+  }
+  return sizes;
+}
+
 /// The shapes of results and values of which all sizes are numbers, and guesses at those of what is before them.
-ir::DeclaredShapes Importer::declared_shapes(const onnx::GraphProto& graph) {
+ir::DeclaredShapes Importer::declared_shapes(const onnx::GraphProto& graph) const {
   ir::DeclaredShapes shapes;
   for (const auto* infos : {&graph.output(), &graph.value_info()}) {
     for (const onnx::ValueInfoProto& info : *infos) {
       if (!info.type().has_tensor_type() || !info.type().tensor_type().has_shape()) continue;
-      const auto& dims = info.type().tensor_type().shape().dim();
-      const auto is_number = [](const auto& dim) { return dim.has_dim_value() && dim.dim_value() >= 0; };
-      if (!std::all_of(dims.begin(), dims.end(), is_number)) continue;
-      ir::Numbers& shape = shapes[info.name()];
-      shape.clear();
-      for (const auto& dim : dims) shape.push_back(dim.dim_value());
+      if (auto sizes = sizes_in(info.type().tensor_type().shape(), options_.limits))
+        shapes[info.name()] = std::move(*sizes);
     }
   }
   std::map<std::pair<std::string_view, std::string_view>, bool> keeps_shape;

@@ -82,7 +82,7 @@ class Importer {
   std::optional<bool> fits(const InputBindings& bindings);
   void suggest_choices(const std::vector<DeclaredInput>& declared, SuggestedSizes& sizes);
   void import_outputs(const onnx::GraphProto& graph, Scope& scope);
-  static ir::DeclaredShapes declared_shapes(const onnx::GraphProto& graph);
+  ir::DeclaredShapes declared_shapes(const onnx::GraphProto& graph) const;
   void check_output_type(const onnx::ValueInfoProto& info, const ir::TensorType& type);
 
   // import_graph.cc: graphs and branches

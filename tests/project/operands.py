@@ -97,7 +97,7 @@ def case_cuda(world):
     contains(done.stdout + done.stderr, "verified: ")
     world.compile(model, project, "--name", "net", "--target", "cuda")
     header = (project / "include/net/net.h").read_text(encoding="utf-8")
-    check(header.count("host memory, checked by each run") == 4, f"inputs in host memory:\n{header}")
+    check(header.count("checked by each run; host memory") == 4, f"inputs in host memory:\n{header}")
 
 
 if __name__ == "__main__":

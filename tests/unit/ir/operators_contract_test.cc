@@ -245,12 +245,18 @@ TEST(MatMulInteger, SumsDifferencesWhereKernelsCannotSubtract) {
   }
 }
 
-TEST(MatMul, OtherTypesThanFloat32AreLoops) {
+TEST(MatMul, TypesOf32And64BitsAreContractionsAndNarrowerOnesLoops) {
+  const std::vector<std::int64_t> left = {1, 2, 3, 4, 5, 6}, right = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   for (const ElementType type : {ElementType::kInt32, ElementType::kUInt64}) {
-    const Tensor a = integers(type, {1, 2, 3, 4, 5, 6}, {1, 2, 3});
-    const Tensor b = integers(type, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {2, 3, 2});
-    expect_loops({.op = "MatMul", .operands = {&a, &b}});
+    const Tensor a = integers(type, left, {1, 2, 3}), b = integers(type, right, {2, 3, 2});
+    const ir::Graph graph = graph_of({.op = "MatMul", .operands = {&a, &b}});
+    const ir::Form form = ir::form_of(graph, graph.nodes()[0]);
+    ASSERT_TRUE(std::holds_alternative<ir::ContractForm>(form)) << name_of(type);
+    EXPECT_EQ(std::get<ir::ContractForm>(form).accumulator, type);
   }
+  const Tensor a = integers(ElementType::kInt16, left, {1, 2, 3});
+  const Tensor b = integers(ElementType::kInt16, right, {2, 3, 2});
+  expect_loops({.op = "MatMul", .operands = {&a, &b}});
 }
 
 TEST(MatMulInteger, RefusesZeroPointsThatDoNotFit) {
