@@ -52,7 +52,7 @@ class RegionLoops {
   Index image_at(int scalar, const Tensor* known) {
     const Range range{0, context.shape(kImage)[0]};
     const int image = dag.cast(scalar, ElementType::kInt64);
-    if (!known) form.checks.push_back({image, range});
+    if (!known || !range.high.is_constant()) form.checks.push_back({image, range});
     return Index::loaded(image, range);
   }
   /// A whole number as index along an axis of the image.
@@ -86,10 +86,17 @@ void infer_align(InferContext& context) {
   const Attributes& attributes = context.attributes();
   require_one_of(attributes, "mode", {"avg", "max"});
   require_one_of(attributes, "coordinate_transformation_mode", {"half_pixel", "output_half_pixel"});
+  if (!is_integer(context.element(kBatch))) operator_error("batch_indices must be integers");
   const Shape& images = context.shape(kBatch);
   if (images.size() != 1 || images[0] != context.shape(kRegions)[0]) {
     operator_error(fmt::format("batch_indices must have the shape ({}), not {}",
                                to_string(context.shape(kRegions)[0]), to_string(images)));
+  }
+  if (const Tensor* named = context.constant(kBatch); named && context.shape(kImage)[0].is_constant()) {
+    for (const std::int64_t image : named->ints()) {
+      if (image < 0 || image >= context.shape(kImage)[0])
+        operator_error(fmt::format("there is no image {} of {}", image, to_string(context.shape(kImage)[0])));
+    }
   }
   if (attributes.int_of("sampling_ratio") <= 0) {
     operator_error("the number of samples depends on the regions where sampling_ratio is 0",

@@ -155,6 +155,12 @@ Settled settle(Graph& graph, NodeId id, const DeclaredShapes& declared) {
     return each.name == node.op->name && node.op->domain.empty();
   });
   if (row == kRows.end()) return {};
+  // A node that lacks an operand is refused where types are inferred.
+  const auto least = static_cast<std::size_t>(node.op->operands.min);
+  if (node.operands.size() < least) return {};
+  for (std::size_t i = 0; i < least; ++i) {
+    if (!node.operands[i].valid()) return {};
+  }
   complete_attributes(*node.op, graph.node(id).attributes);
   SettleContext context(graph, id, declared);
   row->settle(context);

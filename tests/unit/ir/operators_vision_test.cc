@@ -200,6 +200,13 @@ TEST(RoiAlign, NothingIsReadOutside) {
   OneNode node = aligned("avg", "half_pixel");
   node.attributes.set("sampling_ratio", std::int64_t{0});
   EXPECT_THAT(error_of([&] { run_with(node, {x, regions, images}); }), HasSubstr("sampling_ratio is 0"));
+  node = aligned("avg", "half_pixel");
+  node.known = true;
+  EXPECT_THAT(error_of([&] {
+                run_with(node, {x, regions, ints({-1}, {1})});
+              }),
+              HasSubstr("there is no image -1 of 1"));
+  EXPECT_THAT(error_of([&] { run_with(node, {x, regions, floats({0}, {1})}); }), HasSubstr("integers"));
 }
 
 TEST(MaxRoiPool, CellsOverlapWhereTheyDoNotDivide) {
