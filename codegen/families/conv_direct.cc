@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "codegen/calls/cuda_precision.h"
 #include "codegen/calls/cuda_shapes.h"
 #include "codegen/calls/cuda_tiles.h"
@@ -43,7 +45,8 @@ std::int64_t joined_groups(const ir::Problem& problem, const Machine& machine) {
   const std::int64_t columns = problem.shape(1)[0] / groups;
   const std::int64_t most = std::min<std::int64_t>(kPanelColumns, 2 * machine.level.vector_bytes / 4);
   std::int64_t joined = 1;
-  while (problem.reassociates && 2 * joined * columns <= most && groups % (2 * joined) == 0) joined *= 2;
+  if (!problem.reassociates || columns == 0) return joined;
+  while (2 * joined * columns <= most && groups % (2 * joined) == 0) joined *= 2;
   return joined;
 }
 
@@ -59,14 +62,14 @@ ir::Problem with_joined_groups(ir::Problem problem, std::int64_t joined) {
 ir::Tensor with_joined_groups(const ir::Tensor& weights, std::int64_t groups, std::int64_t joined) {
   if (joined == 1) return weights;
   ir::Shape shape = weights.shape();
-  const std::int64_t run = weights.count() / shape[0], columns = shape[0] / groups;
+  const std::int64_t bytes = weights.count() / shape[0] * 4, columns = shape[0] / groups;
   shape[1] *= joined;
-  ir::Tensor out(ir::TensorType{weights.element(), shape});
+  std::vector<std::byte> out(static_cast<std::size_t>(shape[0] * joined * bytes));
   for (std::int64_t m = 0; m < shape[0]; ++m) {
-    const std::int64_t place = (m * joined + m / columns % joined) * run;
-    for (std::int64_t i = 0; i < run; ++i) out.set(place + i, weights.at(m * run + i));
+    const std::int64_t place = (m * joined + m / columns % joined) * bytes;
+    std::memcpy(out.data() + place, weights.bytes().data() + m * bytes, static_cast<std::size_t>(bytes));
   }
-  return out;
+  return ir::Tensor(ir::TensorType{weights.element(), shape}, std::move(out));
 }
 
 /// The share of a panel's 16 columns that holds output channels.

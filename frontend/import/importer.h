@@ -52,7 +52,7 @@ struct Scope {
   const ir::DeclaredShapes* declared = nullptr;   // of the model's own values
   std::vector<const onnx::FunctionProto*> calls;  // functions being inlined, outermost first
 
-  /// For the names of a graph inside this one that becomes part of `into`.
+  /// Makes the scope of a graph inside this one, which becomes part of `into`.
   Scope inside(ir::Graph& into) const;
   const Binding* find(const std::string& name) const;
   bool knows(const std::string& name) const { return find(name) != nullptr; }

@@ -11,7 +11,7 @@ struct Narrowing {
   bool saturates = true;
   std::string_view power = "up";  // float8e8m0: "up", "down" or "nearest" power of two
 
-  /// As the attributes `saturate` and `round_mode` say, those that there are.
+  /// Reads the attributes `saturate` and `round_mode`, those that there are.
   static Narrowing of(const Attributes& attributes);
 };
 

@@ -138,7 +138,7 @@ bool keeps_shape(const Operator& op) {
     const auto is_type = [](const AttributeSpec& spec) { return spec.required && spec.name == "to"; };
     if (std::any_of(op.attributes.begin(), op.attributes.end(), is_type))
       probe.node(id).attributes.set("to", onnx_number_of(ElementType::kFloat32));
-    // As a model's node is imported.
+    // The node is normalised as one of a model is.
     RewriteContext context(probe, id, op.versions.empty() ? 1 : op.versions.back());
     if (op.normalise) op.normalise(context);
     complete_attributes(*probe.node(id).op, probe.node(id).attributes);

@@ -73,7 +73,7 @@ ValueId both(RewriteContext& context, ValueId a, ValueId b);
 ValueId either(RewriteContext& context, ValueId a, ValueId b);
 /// Whether the integers are those numbers.
 ValueId are(RewriteContext& context, ValueId integers, const Numbers& numbers);
-/// For each pair of an axis that is named and one of `rank` axes whether they are the same; bool[n, rank].
+/// Tells of each pair of a named axis and one of `rank` axes whether they are the same; bool[n, rank].
 ValueId matches(RewriteContext& context, ValueId axes, std::int64_t rank);
 /// Whether the axes, all of them different, are those named, in whatever order.
 ValueId are_axes(RewriteContext& context, ValueId axes, const Numbers& named, std::int64_t rank);

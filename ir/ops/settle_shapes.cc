@@ -15,7 +15,7 @@ std::int64_t product_of(const Numbers& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-/// For each element whether it is that of one of the lists.
+/// Tells of each element whether it is that of one of the lists.
 ValueId is_one_of(RewriteContext& context, ValueId integers, const std::vector<Numbers>& lists) {
   ValueId any;
   for (const Numbers& list : lists) {

@@ -217,7 +217,7 @@ TEST(Loop, WithoutTripsGivesWhatItTakes) {
 }
 
 TEST(Loop, EndsWhereAKnownConditionDoes) {
-  // As exporters write `while`: the most trips that there are, and a counter that the body carries.
+  // Exporters write `while` so: the most trips that there are, and a counter that the body carries.
   const Outcome outcome = import_text(
       loop_text("(float x) => (int64 n, float y, float rows)", "n, y, rows",
                 "b (int64 i, bool c, int64 n, float v) => (bool more, int64 next, float w, float v) { "
