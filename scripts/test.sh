@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every test on this machine: installs what is missing, builds gcompile with its tests, and runs them.
 #
-#     scripts/test.sh [--all] [--sanitize] [--offline] [--flavour NAME] [-- CTEST_ARGUMENT...]
+#     scripts/test.sh [--all] [--sanitize] [--offline] [--flavour NAME] [--turn N] [-- CTEST_ARGUMENT...]
 #
 # --all       also the long tests: every official case, every model of ../shared/models where that folder is, and what
 #             compares with ONNX Runtime, which comes from PyPI the first time
@@ -10,6 +10,8 @@
 #             not there yet
 # --flavour   also builds the tool alone, in ${BUILD_DIR}_NAME, and compares the projects it writes: debug, release,
 #             relwithdebinfo, lto or clang; auto takes them in turn, by the number of commits; no warning is let pass
+# --turn      of the slow tests, which tests/turns.txt names, those of turn N alone (scripts/test_turns.py); auto takes the
+#             number of commits
 #
 # Builds in ${BUILD_DIR:-build} with ${JOBS:-all processors} processes and ${TEST_JOBS:-2} tests at a time; uses ccache
 # where there is one. Ends with one line: "N passed, N failed", or "N passed, N failed, N skipped" after a line
@@ -21,6 +23,7 @@ cd "$root"
 long=OFF
 sanitize=OFF
 flavour=
+turn=
 offline=
 build=${BUILD_DIR:-build}
 jobs=${JOBS:-$(nproc)}
@@ -31,18 +34,25 @@ while [ $# -gt 0 ]; do
         --sanitize) sanitize=ON build=${build}_sanitize ;;
         --offline) offline=1 ;;
         --flavour) flavour=${2:-none} && shift ;;
+        --turn) turn=${2:-none} && shift ;;
         --) shift && break ;;
         *)
-            echo "usage: scripts/test.sh [--all] [--sanitize] [--offline] [--flavour NAME] [-- CTEST_ARGUMENT...]" >&2
+            sed -n '4s/^#  */usage: /p' "$0" >&2
             exit 2
             ;;
     esac
     shift
 done
+commits=$(git rev-list --count HEAD 2>/dev/null || echo 0)
 flavours=(debug release relwithdebinfo lto clang)
-if [ "$flavour" = auto ]; then
-    flavour=${flavours[$(($(git rev-list --count HEAD 2>/dev/null || echo 0) % ${#flavours[@]}))]}
-fi
+[ "$flavour" != auto ] || flavour=${flavours[$((commits % ${#flavours[@]}))]}
+[ "$turn" != auto ] || turn=$commits
+case $turn in
+    *[!0-9]*)
+        echo "test: --turn takes a number, or auto; not '$turn'" >&2
+        exit 2
+        ;;
+esac
 case $flavour in
     '') flavour_flags=() ;;
     debug) flavour_flags=(-DCMAKE_BUILD_TYPE=Debug) ;;
@@ -116,6 +126,10 @@ fi
 
 echo "== test"
 started=$SECONDS
+if [ -n "$turn" ]; then
+    tests=$(scripts/test_turns.py choose "$build" "$turn")
+    set -- -I "$tests" "$@"
+fi
 status=0
 ctest --test-dir "$build" -j "$test_jobs" --output-on-failure --no-tests=error --test-output-size-passed 1000000 \
     --output-junit ctest.xml "$@" || status=$?

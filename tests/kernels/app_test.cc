@@ -23,8 +23,11 @@ struct Entry {
 };
 
 Tensor tensor_of(const char* element, std::size_t element_bytes, std::int64_t count) {
-  return Tensor(Entry{
+  Tensor out(Entry{
       "x", "x", element, element_bytes, element_bytes * static_cast<std::size_t>(count), 0, 1, {count, 0}});
+  // Several elements lie in a byte, and the last byte may have room for more.
+  if (out.packed_bits() > 0) out.size = static_cast<std::size_t>(count * out.packed_bits() + 7) / 8;
+  return out;
 }
 
 std::string temporary_path() {
@@ -42,7 +45,12 @@ TEST(AppTensor, ComesBackFromAFileInEveryElementType) {
     tensor.write(temporary_path());
     Tensor back = tensor_of(known.element, bytes, 5);
     back.read(temporary_path());
-    EXPECT_EQ(back.bytes, tensor.bytes) << element;
+    // Nothing is said of the bits behind the last element.
+    if (tensor.packed_bits() > 0) {
+      EXPECT_EQ(back.unpacked(), tensor.unpacked()) << element;
+    } else {
+      EXPECT_EQ(back.bytes, tensor.bytes) << element;
+    }
     EXPECT_EQ(tensor.text(), element + "[5]");
   }
 }
