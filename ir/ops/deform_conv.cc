@@ -45,7 +45,7 @@ void infer(InferContext& context) {
   context.set_result(0, context.element(kImage), y);
 }
 
-/// Product of the gathered taps (N, group, channels * taps, places) with the weights of each group.
+/// Product of the gathered taps (N, group, places, taps * channels) with the weights of each group.
 bool decompose(RewriteContext& context) {
   const Shape y = context.result(0).shape, w = context.shape(kWeight);
   const std::int64_t group = context.attributes().int_of("group");
@@ -54,14 +54,18 @@ bool decompose(RewriteContext& context) {
   for (const char* name : {"kernel_shape", "strides", "dilations", "pads"}) {
     attributes.set(name, context.attributes().ints_of(name));
   }
-  attributes.set("offset_group", context.attributes().int_of("offset_group"));
+  for (const char* name : {"group", "offset_group"}) attributes.set(name, context.attributes().int_of(name));
   std::vector<ValueId> operands = {context.operand_id(kImage), context.operand_id(kOffset)};
   if (context.has_operand(kMask)) operands.push_back(context.operand_id(kMask));
-  const Dim places = element_count(Shape(y.begin() + 2, y.end())), depth = w[1] * window.taps();
-  ValueId taps = context.emit("DeformedTaps", operands, attributes);
-  taps = emit_reshape(context, taps, {y[0], group, depth, places});
-  const ValueId weights = emit_reshape(context, context.operand_id(kWeight), {group, w[0] / group, depth});
-  ValueId sum = emit_reshape(context, context.emit("MatMul", {weights, taps}), y);
+  const Dim places = element_count(Shape(y.begin() + 2, y.end())), taps = window.taps();
+  const Dim depth = w[1] * taps, rows = w[0] / group;
+  ValueId samples = context.emit("DeformedTaps", operands, attributes);
+  samples = emit_reshape(context, samples, {y[0], group, places, depth});
+  ValueId weights = emit_reshape(context, context.operand_id(kWeight), {group, rows, w[1], taps});
+  weights = emit_transpose(context, weights, {0, 3, 2, 1});
+  weights = emit_reshape(context, weights, {group, depth, rows});
+  const ValueId products = context.emit("MatMul", {samples, weights});
+  ValueId sum = emit_reshape(context, emit_transpose(context, products, {0, 1, 3, 2}), y);
   if (context.has_operand(kBias)) {
     Shape channels(y.size() - 1, 1);
     channels[0] = w[0];
@@ -71,16 +75,19 @@ bool decompose(RewriteContext& context) {
   return true;
 }
 
-// DeformedTaps: (N, C, kernel..., places...) of image, offsets and perhaps a mask. -------------------------
+// DeformedTaps: (N, group, places..., kernel..., channels of the group) of image, offsets and perhaps a mask.
+// Channels come last, because all of those of an offset are read at one place.
 
 constexpr int kTapsOffset = 1, kTapsMask = 2;
 
 void infer_taps(InferContext& context) {
   const Window window = window_of(context.attributes());
   const Shape &x = context.shape(kImage), &offset = context.shape(kTapsOffset);
-  Shape y = {x[0], x[1]};
-  y.insert(y.end(), window.kernel.begin(), window.kernel.end());
+  const std::int64_t group = context.attributes().int_of("group");
+  Shape y = {x[0], group};
   y.insert(y.end(), offset.begin() + 2, offset.end());
+  y.insert(y.end(), window.kernel.begin(), window.kernel.end());
+  y.push_back(x[1] / group);
   context.set_result(0, context.element(kImage), std::move(y));
 }
 
@@ -100,15 +107,17 @@ class TapLoops {
         form_(LoopForm::over(context.result(0).shape)),
         dag_(form_.dag) {
     const Dim channels = context.shape(kImage)[1], parts = context.attributes().int_of("offset_group");
-    part_ = floor_div(Index::axis(1), max(1, channels / parts), form_.ranges());
+    channel_ = Index::axis(1) * (channels / context.attributes().int_of("group")) +
+               Index::axis(kernel_axis(spatial()));
+    part_ = floor_div(channel_, max(1, channels / parts), form_.ranges());
     for (int i = 0; i < spatial(); ++i) {
-      tap_ = tap_ * window_.kernel[static_cast<std::size_t>(i)] + Index::axis(i + 2);
+      tap_ = tap_ * window_.kernel[static_cast<std::size_t>(i)] + Index::axis(kernel_axis(i));
     }
   }
 
   Form form() {
     for (int i = 0; i < spatial(); ++i) neighbours_.push_back(neighbours_of(i));
-    index_ = {Index::axis(0), Index::axis(1)};
+    index_ = {Index::axis(0), channel_};
     int value = sum_from(0);
     if (context_.has_operand(kTapsMask)) {
       const int mask = placed(kTapsMask, part_ * window_.taps() + tap_);
@@ -120,19 +129,21 @@ class TapLoops {
 
  private:
   int spatial() const { return window_.spatial(); }
+  static int place_axis(int i) { return 2 + i; }
+  int kernel_axis(int i) const { return 2 + spatial() + i; }
 
   /// Channel `channel` of an operand at the place of the result.
   int placed(int operand, const Index& channel) {
     std::vector<Index> at = {Index::axis(0), channel};
-    for (int i = 0; i < spatial(); ++i) at.push_back(Index::axis(2 + spatial() + i));
+    for (int i = 0; i < spatial(); ++i) at.push_back(Index::axis(place_axis(i)));
     return dag_.cast(dag_.load(operand, stored_, std::move(at)), compute_);
   }
 
   Neighbours neighbours_of(int i) {
     const auto at = static_cast<std::size_t>(i);
     const Dim extent = context_.shape(kImage)[at + 2];
-    const Index home = Index::axis(2 + spatial() + i) * window_.strides[at] +
-                       Index::axis(2 + i) * window_.dilations[at] - Index(window_.begin(i));
+    const Index home = Index::axis(place_axis(i)) * window_.strides[at] +
+                       Index::axis(kernel_axis(i)) * window_.dilations[at] - Index(window_.begin(i));
     const int offset = placed(kTapsOffset, (part_ * window_.taps() + tap_) * spatial() + Index(i));
     const int moved = dag_.apply(ScalarOp::kAdd, {dag_.cast(dag_.iota(home), compute_), offset});
     const int floor = dag_.apply(ScalarOp::kFloor, {moved}), one = dag_.constant(compute_, 1);
@@ -175,7 +186,7 @@ class TapLoops {
   const ElementType stored_, compute_;
   LoopForm form_;
   Dag& dag_;
-  Index part_, tap_;
+  Index channel_, part_, tap_;
   std::vector<Neighbours> neighbours_;
   std::vector<Index> index_;
 };
@@ -216,6 +227,7 @@ const Operator& operator_DeformedTaps() {
                      {"strides", AttributeKind::kInts, std::nullopt},
                      {"dilations", AttributeKind::kInts, std::nullopt},
                      {"pads", AttributeKind::kInts, std::nullopt},
+                     {"group", AttributeKind::kInt, std::int64_t{1}},
                      {"offset_group", AttributeKind::kInt, std::int64_t{1}}},
       .accuracy = Accuracy::kSum,
       .summary = "what the taps of a deformed convolution read",

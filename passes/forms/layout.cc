@@ -12,6 +12,7 @@
 #include "ir/graph/problem.h"
 #include "passes/engine/form_edit.h"
 #include "passes/engine/passes.h"
+#include "passes/forms/positions.h"
 #include "passes/forms/view_reach.h"
 
 namespace gcompile::passes {
@@ -61,6 +62,16 @@ bool keeps_axes(const LoopForm& form, const ScalarNode& load) {
   return true;
 }
 
+/// `axis` last, the others as they are.
+Order with_last(std::size_t axes, int axis) {
+  Order order;
+  for (int i = 0; i < static_cast<int>(axes); ++i) {
+    if (i != axis) order.push_back(i);
+  }
+  order.push_back(axis);
+  return order;
+}
+
 class Assigner {
  public:
   Assigner(ir::Graph& graph, const ir::KernelPrices* prices) : graph_(graph), prices_(prices) {}
@@ -86,8 +97,28 @@ class Assigner {
  private:
   const Shape& shape(ValueId id) const { return graph_.value(id).type.shape; }
 
+  /// Where data decides which elements of an image are read (RoiAlign, GridSample, deformed taps), those that are read
+  /// together lie side by side, and so do the results: one position for a vector.
+  std::optional<ir::LayoutOffer> offer_of_positions(const ir::Node& node, const LoopForm& form) const {
+    for (const ScalarNode& load : form.dag.nodes()) {
+      const auto axes = vector_beside_position(form, load);
+      if (!axes || graph_.constant(node.operands[load.operand])) continue;
+      const auto stored = std::find_if(form.store.begin(), form.store.end(),
+                                       [&](const ir::Index& index) { return index.as_axis() == axes->axis; });
+      if (stored == form.store.end()) continue;
+      ir::LayoutOffer offer;
+      offer.operands.resize(node.operands.size());
+      offer.operands[static_cast<std::size_t>(load.operand)] = with_last(load.index.size(), axes->of_operand);
+      offer.result = with_last(form.store.size(), static_cast<int>(stored - form.store.begin()));
+      return offer;
+    }
+    return std::nullopt;
+  }
+
   /// The layout of the fastest kernel; nullopt: it has no wish.
   std::optional<ir::LayoutOffer> offer_of(NodeId id) const {
+    if (const auto* loops = std::get_if<LoopForm>(graph_.node(id).form.get()))
+      return offer_of_positions(graph_.node(id), *loops);
     const auto dense = [&](ValueId value) { return ir::row_major_strides(shape(value)); };
     const std::optional<ir::Problem> problem =
         std::holds_alternative<ir::ContractForm>(*graph_.node(id).form)
