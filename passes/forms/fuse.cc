@@ -256,7 +256,9 @@ class Fuser {
           inner->regions.size() != 1)
         continue;
       if (moves && !is_generator(*producer)) continue;
-      if (is_free_view(*producer, *inner) || lies_for_vectors(*form, k, *inner)) continue;
+      if (is_free_view(*producer, *inner) ||
+          (ir::pure_load(*inner) && takes_vectors_beside_positions(*form, static_cast<int>(k))))
+        continue;
       const OperandReads& reads = all_reads[k];
       const std::int64_t elements = std::max<std::int64_t>(1, ir::highest(ir::element_count(inner->extents)));
       const double repeats = reads.elements / static_cast<double>(elements);
@@ -284,16 +286,6 @@ class Fuser {
     if (result.order.empty()) return true;
     const auto inner = static_cast<std::size_t>(result.order.back());
     return result.type.shape[inner] == 1 || view->strides[inner] == 1;
-  }
-
-  /// Whether the movement put the elements side by side that the reader takes as vectors.
-  static bool lies_for_vectors(const LoopForm& form, std::size_t k, const LoopForm& movement) {
-    if (!ir::pure_load(movement)) return false;
-    const std::vector<ScalarNode>& nodes = form.dag.nodes();
-    return std::any_of(nodes.begin(), nodes.end(), [&](const ScalarNode& load) {
-      return load.op == ScalarOp::kLoad && load.operand == static_cast<int>(k) &&
-             vector_beside_position(form, load);
-    });
   }
 
   /// Whether the reader's expression begins where the producer's ends: it reads operand k first, in one

@@ -1,5 +1,6 @@
 #include "passes/forms/positions.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace gcompile::passes {
@@ -18,6 +19,7 @@ bool is_worked_out(const ir::Dag& dag, const std::vector<ir::Index>& position) {
       if (term.atom.kind == ir::IndexAtom::Kind::kLoaded) scalars.push_back(term.atom.axis);
     }
   }
+  if (scalars.empty()) return false;
   std::size_t operations = 0;
   bool is_of_data = false;
   for (const int id : dag.reachable(scalars)) {
@@ -43,6 +45,13 @@ std::optional<VectorAxis> vector_beside_position(const LoopForm& form, const Sca
     if (mentions == 1 && along >= 0) return VectorAxis{axis, along};
   }
   return std::nullopt;
+}
+
+bool takes_vectors_beside_positions(const LoopForm& form, int operand) {
+  const std::vector<ScalarNode>& nodes = form.dag.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [&](const ScalarNode& load) {
+    return load.op == ScalarOp::kLoad && load.operand == operand && vector_beside_position(form, load);
+  });
 }
 
 }  // namespace gcompile::passes

@@ -17,4 +17,7 @@ struct VectorAxis {
 /// serves a whole vector where the operand and the result lie along it. nullopt: no such load, or no such axis.
 std::optional<VectorAxis> vector_beside_position(const ir::LoopForm& form, const ir::ScalarNode& load);
 
+/// Whether any load of the operand has one.
+bool takes_vectors_beside_positions(const ir::LoopForm& form, int operand);
+
 }  // namespace gcompile::passes
