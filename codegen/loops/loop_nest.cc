@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <tuple>
 
 #include "base/diagnostics.h"
 #include "ir/tensors/magnitude.h"
@@ -103,6 +104,7 @@ bool merge(LoopNest& nest, int outer, int inner) {
   const NestAxis& a = nest.axes[outer];
   NestAxis& b = nest.axes[inner];
   if (a.dead || b.dead || a.reduced != b.reduced || b.range.low != 0) return false;
+  if (outer == nest.rows || inner == nest.rows) return false;
   const ir::Dim extent = b.extent();
   const bool walks_as_one = all_indices(nest, [&](const Index& index) {
     return index.coefficient_of(outer) == index.coefficient_of(inner) * extent &&
@@ -154,8 +156,8 @@ void choose_vector_axis(LoopNest& nest) {
   if (positional(nest)) return;
   int best_score = 0;
   for (std::size_t i = 0; i < nest.axes.size(); ++i) {
-    if (nest.axes[i].dead) continue;
     const int axis = static_cast<int>(i);
+    if (nest.axes[i].dead || axis == nest.rows) continue;
     // A vector axis shorter than a vector runs element by element: anything longer is better.
     const std::int64_t extent = ir::typical(nest.axes[i].extent());
     const int length = extent >= 16 ? 8 : extent >= 8 ? 4 : extent >= 4 ? -4 : -64;
@@ -174,7 +176,7 @@ void order_axes(LoopNest& nest) {
     for (const int id : nest.nodes) {
       largest = std::max(largest, magnitude(nest.address[id].coefficient_of(axis)));
     }
-    return std::pair(magnitude(nest.store.coefficient_of(axis)), largest);
+    return std::tuple(axis == nest.rows, magnitude(nest.store.coefficient_of(axis)), largest);
   };
   nest.parallel.clear();
   nest.reduced.clear();
@@ -229,9 +231,10 @@ std::vector<std::uint64_t> LoopNest::dependence() const {
 }
 
 LoopNest build_nest(const ir::LoopForm& form, const ir::Region& region,
-                    const std::vector<KernelTensor>& operands, const KernelTensor& result) {
+                    const std::vector<KernelTensor>& operands, const KernelTensor& result, int rows) {
   LoopNest nest;
   nest.form = &form;
+  nest.rows = rows;
   for (std::size_t i = 0; i < form.extents.size(); ++i) {
     NestAxis axis;
     axis.range = i < region.box.size() ? region.box[i] : Range{0, form.extents[i]};

@@ -45,15 +45,17 @@ struct LoopNest {
   std::vector<int> parallel;  // loop order, outermost first
   std::vector<int> reduced;
   int vector_axis = -1;  // -1: nothing to vectorise (no axis of extent > 1)
+  int rows =
+      -1;  // an axis that stays as it is, the outermost, because the caller says how much of it to walk
 
   std::vector<ir::Range> ranges() const;
   /// Bit i: the node's value changes along axis i. Accumulator(k) depends on bit 32 + k.
   std::vector<std::uint64_t> dependence() const;
 };
 
-/// `stage_roots` false: only the region (maps). The region's box restricts the final axes.
+/// `stage_roots` false: only the region (maps). The region's box restricts the final axes. `rows`: see LoopNest.
 LoopNest build_nest(const ir::LoopForm& form, const ir::Region& region,
-                    const std::vector<KernelTensor>& operands, const KernelTensor& result);
+                    const std::vector<KernelTensor>& operands, const KernelTensor& result, int rows = -1);
 
 /// Packs run along this live axis, whose loop becomes the innermost of its kind.
 void set_vector_axis(LoopNest& nest, int axis);

@@ -33,16 +33,20 @@ double work_of(const LoopNest& nest) {
   return points * work + results * kHandOver;
 }
 
+/// Who walks a part of the outermost axis.
+enum class Items { kNone, kOfThreads, kOfCaller };
+
 /// Loops over packs.
 class CpuNestPrinter final : public NestPrinter {
  public:
   using NestPrinter::NestPrinter;
 
-  /// In one thread, or `threaded`: the items of parallel_for are the outermost axis, or blocks of the vector
-  /// axis where it is that.
-  void print(int region_root, bool threaded) {
+  /// In one thread, of the whole or of what the caller names; or for threads: the items of parallel_for are the
+  /// outermost axis, or blocks of the vector axis where it is that.
+  void print(int region_root, Items items) {
     if (const std::optional<TurnedTiles> tiles = turned_tiles(nest_))
-      return print_tiles(*tiles, region_root, threaded);
+      return print_tiles(*tiles, region_root, items);
+    const bool threaded = items == Items::kOfThreads;
     const bool parallel_vector = nest_.vector_axis >= 0 && !axis(nest_.vector_axis).reduced;
     const std::vector<int> all = roots(region_root);
     std::vector<int> loops = nest_.parallel;
@@ -56,7 +60,7 @@ class CpuNestPrinter final : public NestPrinter {
     }
     expressions_.declare(code_, all, bound_);
     if (threaded) open_items(loops.empty() ? nest_.vector_axis : loops.front(), loops.empty());
-    open_loops(loops, all, threaded);
+    open_loops(loops, all, items);
     if (parallel_vector && has_columns()) {
       print_columns(region_root);
     } else if (parallel_vector) {
@@ -102,7 +106,7 @@ class CpuNestPrinter final : public NestPrinter {
     const auto step = [&](int a) {
       return ir::max(nest_.store.coefficient_of(a), -nest_.store.coefficient_of(a));
     };
-    return nest_.form->is_map() && ir::always_less_equal(axis(loop).extent(), kShort) &&
+    return loop != nest_.rows && nest_.form->is_map() && ir::always_less_equal(axis(loop).extent(), kShort) &&
            ir::always_less(0, step(loop)) && ir::always_less(step(loop), step(nest_.vector_axis));
   }
 
@@ -148,7 +152,8 @@ class CpuNestPrinter final : public NestPrinter {
   }
 
   /// Loops over tiles of the vector axis and the one that loads are packs along; the others lie around them.
-  void print_tiles(const TurnedTiles& tiles, int region_root, bool threaded) {
+  void print_tiles(const TurnedTiles& tiles, int region_root, Items items) {
+    const bool threaded = items == Items::kOfThreads;
     const int along = tiles.along, across = nest_.vector_axis;
     const std::vector<int> all = roots(region_root);
     std::vector<int> loops;
@@ -170,7 +175,7 @@ class CpuNestPrinter final : public NestPrinter {
     } else if (threaded) {
       open_items(loops.front(), false);
     }
-    open_loops(loops, all, threaded);
+    open_loops(loops, all, items);
     const auto head = [&](const std::string& more) {
       return fmt::format("[&](auto lane, std::ptrdiff_t {}, std::ptrdiff_t {}{}) GCRT_LAMBDA_INLINE {{",
                          axis_name(along), axis_name(across), more);
@@ -199,10 +204,10 @@ class CpuNestPrinter final : public NestPrinter {
     if (threaded) code_.close("});");
   }
 
-  /// One inside the other; `threaded`: the first one over the items of a thread.
-  void open_loops(const std::vector<int>& loops, const std::vector<int>& all, bool threaded) {
+  /// One inside the other, the first one over the items.
+  void open_loops(const std::vector<int>& loops, const std::vector<int>& all, Items items) {
     for (const int loop : loops) {
-      if (threaded && loop == loops.front()) {
+      if (items != Items::kNone && loop == loops.front()) {
         open_item_loop(loop, all);
       } else {
         open_loop(loop, all);
@@ -234,7 +239,8 @@ class CpuNestPrinter final : public NestPrinter {
 }  // namespace
 
 PrintedLoops print_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
-                         const KernelTensor& result, int depth, double least_work, SizeParameters& sizes) {
+                         const KernelTensor& result, int depth, double least_work, SizeParameters& sizes,
+                         int rows) {
   CodeText code(depth);
   PrintedLoops printed;
   std::size_t live = 0;
@@ -246,13 +252,15 @@ PrintedLoops print_loops(const ir::LoopForm& form, const std::vector<KernelTenso
     const std::optional<ir::LoopForm> alone =
         live > 1 ? std::optional(form_of_region(form, region)) : std::nullopt;
     const ir::Region& printed_region = alone ? alone->regions[0] : region;
-    LoopNest nest = build_nest(alone ? *alone : form, printed_region, operands, result);
+    LoopNest nest = build_nest(alone ? *alone : form, printed_region, operands, result, rows);
     fold_packs_where_cheaper(nest);
     store_packs_where_loads_turn(nest);
-    const bool is_worth_it = work_of(nest) >= least_work;
+    const bool is_worth_it = rows < 0 && work_of(nest) >= least_work;
     CpuNestPrinter printer(std::move(nest), operands, &result, code, sizes);
     const bool threaded = is_worth_it && printer.is_splittable();
-    printer.print(printed_region.root, threaded);
+    printer.print(printed_region.root, rows >= 0  ? Items::kOfCaller
+                                       : threaded ? Items::kOfThreads
+                                                  : Items::kNone);
     printed.headers.insert(printer.headers().begin(), printer.headers().end());
     printed.threaded = printed.threaded || threaded;
     if (live > 1) code.close();

@@ -89,9 +89,11 @@ struct PrintedLoops {
 };
 
 /// Body of a kernel function (without signature): loops over all regions. Those of `least_work` units of work
-/// (one addition each) and more are split among threads, along their outermost axis.
+/// (one addition each) and more are split among threads, along their outermost axis. `rows`: an axis of which the
+/// function makes the part [begin, end) that its caller names, in one thread; -1: it makes everything.
 PrintedLoops print_loops(const ir::LoopForm& form, const std::vector<KernelTensor>& operands,
-                         const KernelTensor& result, int depth, double least_work, SizeParameters& sizes);
+                         const KernelTensor& result, int depth, double least_work, SizeParameters& sizes,
+                         int rows = -1);
 
 /// Statements that return false when one of the form's run-time indices is out of range.
 std::string print_checks(const ir::LoopForm& form, const std::vector<KernelTensor>& operands, int depth,

@@ -45,7 +45,7 @@ std::optional<TurnedTiles> turned_tiles(const LoopNest& nest) {
   const std::vector<std::uint64_t> dependence = nest.dependence();
   TurnedTiles best;
   for (const int along : nest.parallel) {
-    if (along == across || !is_long(nest, along)) continue;
+    if (along == across || along == nest.rows || !is_long(nest, along)) continue;
     TurnedTiles tiles{along, {}};
     for (const int id : nest.nodes) {
       const ir::Index& index = nest.address[static_cast<std::size_t>(id)];
@@ -66,6 +66,7 @@ void store_packs_where_loads_turn(LoopNest& nest) {
   if (magnitude(nest.store.coefficient_of(nest.vector_axis)) == 1) return;
   std::optional<int> nearest;
   for (const int axis : nest.parallel) {
+    if (axis == nest.rows) continue;
     const ir::Dim step = nest.store.coefficient_of(axis);
     if (!is_near(nest.store, axis) || ir::lowest(step) < 1 || !is_long(nest, axis)) continue;
     if (!nearest || step < nest.store.coefficient_of(*nearest)) nearest = axis;

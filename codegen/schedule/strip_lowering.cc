@@ -22,6 +22,29 @@ const ir::Window* image_window(const ir::Form& form) {
   return window && window->spatial() == 2 ? window : nullptr;
 }
 
+constexpr std::size_t kRows = 2;  // axis of images
+
+/// A map of one image, whose rows can be made one by one; nullptr: something else.
+const ir::LoopForm* map_of_image(const ScheduleScope& scope, NodeId id) {
+  const auto* map = std::get_if<ir::LoopForm>(&scope.forms.at(id));
+  if (!map || !map->is_map() || map->regions.size() != 1 || !map->checks.empty()) return nullptr;
+  if (map->extents.size() != 4 || map->extents[0] != 1 || map->extents[kRows] == 1) return nullptr;
+  return map->has_identity_store() && !scope.homes.elided_regions.count(id) ? map : nullptr;
+}
+
+/// Whether each row of a map is made of the same row of a value, wherever that is read.
+bool reads_own_rows(const ir::LoopForm& map, const ir::Node& node, ValueId value) {
+  const int root[] = {map.regions[0].root};
+  for (const int n : map.dag.reachable(root)) {
+    const ir::ScalarNode& load = map.dag[n];
+    if (load.op != ir::ScalarOp::kLoad || node.operands[static_cast<std::size_t>(load.operand)] != value)
+      continue;
+    if (load.index.size() != map.extents.size() || load.index[kRows].as_axis() != static_cast<int>(kRows))
+      return false;
+  }
+  return true;
+}
+
 /// Whether the last result takes the place of nothing that is still read: of no operand of the kernels before
 /// the last; or of what the first one reads, row for row,
 /// while no rows above those that it makes are needed again.
@@ -48,11 +71,19 @@ bool spares_operands(const ScheduleScope& scope, std::span<const NodeId> order,
 
 }  // namespace
 
-/// nullopt: no convolution or pool of one image whose kernel makes single rows, or not as its operands lie.
+/// nullopt: neither a map nor a convolution or pool of one image whose kernel makes single rows, or not as
+/// its operands lie.
 std::optional<StripKernel> StripLowering::strip_kernel(const ScheduleScope& scope, NodeId id) {
   const ir::Form& form = scope.forms.at(id);
-  const ir::Window* window = image_window(form);
   const ir::Node& node = scope.graph.node(id);
+  if (map_of_image(scope, id)) {
+    const ir::TensorType& type = scope.graph.value(node.results[0]).type;
+    StripKernel kernel;
+    kernel.rows = type.shape[2];
+    kernel.row_bytes = type.shape[1] * type.shape[3] * bits_of(type.element) / 8;
+    return kernel;
+  }
+  const ir::Window* window = image_window(form);
   if (!window) return std::nullopt;
   const HomeOf home = [&](ValueId value) -> const Storage& { return scope.homes.storage.at(value); };
   const KernelTask task = {scope.graph, id, form, home};
@@ -83,7 +114,12 @@ bool StripLowering::hands_over(const ScheduleScope& scope, NodeId from, NodeId t
   const ir::Value& value = scope.graph.value(id);
   const Storage& home = scope.homes.storage.at(id);
   const ir::Shape& shape = value.type.shape;
-  return value.uses.size() == 1 && value.uses[0].node == to && value.uses[0].slot == 0 &&
+  const ir::LoopForm* map = map_of_image(scope, to);
+  const bool is_read_by_rows = map ? reads_own_rows(*map, scope.graph.node(to), id)
+                                   : value.uses.size() == 1 && value.uses[0].slot == 0;
+  return is_read_by_rows &&
+         std::all_of(value.uses.begin(), value.uses.end(),
+                     [&](const ir::Use& use) { return use.node == to; }) &&
          buffers_[home.buffer].space == Space::kArena && home.offset == 0 &&
          ir::same_layout(shape, home.strides, ir::strides_in_order(shape, ir::channels_last(shape.size()))) &&
          scope.values_in_buffer.at(home.buffer) == 1;
@@ -91,7 +127,13 @@ bool StripLowering::hands_over(const ScheduleScope& scope, NodeId from, NodeId t
 
 /// Cuts the chain that `order` begins with; none has its first node for itself.
 void StripLowering::cut_chain(ScheduleScope& scope, std::span<const NodeId> order) {
-  const auto is_image = [&](NodeId id) { return image_window(scope.forms.at(id)) != nullptr; };
+  const auto is_image = [&](NodeId id) {
+    return image_window(scope.forms.at(id)) || map_of_image(scope, id);
+  };
+  const auto in_arena = [&](ValueId value) {
+    const int buffer = scope.homes.storage.at(value).buffer;
+    return buffers_[buffer].space == Space::kArena ? buffer : -1;
+  };
   std::vector<StripKernel> chain;
   const auto goes_on = [&] {
     const std::size_t i = chain.size();
@@ -103,12 +145,13 @@ void StripLowering::cut_chain(ScheduleScope& scope, std::span<const NodeId> orde
     auto kernel = strip_kernel(scope, order[chain.size()]);
     if (!kernel) break;
     const ir::Node& node = scope.graph.node(order[chain.size()]);
-    for (std::size_t i = chain.empty() ? 0 : 1; i < node.operands.size(); ++i) {
-      if (!node.operands[i].valid() || scope.graph.constant(node.operands[i])) continue;
-      const int buffer = scope.homes.storage.at(node.operands[i]).buffer;
+    for (const ValueId operand : node.operands) {
+      if (!operand.valid() || scope.graph.constant(operand)) continue;
+      const int buffer = in_arena(operand);
+      if (buffer < 0 || (!chain.empty() && buffer == chain.back().result)) continue;
       kernel->reads[buffer] = buffers_[buffer].bytes;
     }
-    kernel->result = scope.homes.storage.at(node.results[0]).buffer;
+    kernel->result = in_arena(node.results[0]);
     chain.push_back(std::move(*kernel));
   }
   std::size_t first = 0;
@@ -122,6 +165,19 @@ void StripLowering::cut_chain(ScheduleScope& scope, std::span<const NodeId> orde
     first += length;
   }
   if (chain.empty()) scope.strips.emplace(order[0], StripGroup{});
+}
+
+KernelCall StripLowering::call_by_rows(const ScheduleScope& scope, NodeId id) {
+  const ir::Form& form = scope.forms.at(id);
+  const HomeOf home = [&](ValueId value) -> const Storage& { return scope.homes.storage.at(value); };
+  const ir::LoopForm* map = map_of_image(scope, id);
+  if (!map) return chooser_.call_for({scope.graph, id, form, home, /*by_rows=*/true}, weights_);
+  CallWriter writer(scope.graph, id, form, home, weights_, chooser_.machine());
+  writer.read_numbers(chooser_.options().trained);
+  writer.call().family = "map";
+  writer.by_rows();
+  writer.loops(*map);
+  return std::move(writer.call());
 }
 
 std::size_t StripLowering::lower(ScheduleScope& scope, std::span<const NodeId> order) {
@@ -145,7 +201,7 @@ std::size_t StripLowering::lower(ScheduleScope& scope, std::span<const NodeId> o
   steps_.touch(step.strip_buffers);
   for (const NodeId id : nodes) {
     const ir::Node& node = graph.node(id);
-    KernelCall call = chooser_.call_for({graph, id, scope.forms.at(id), home, /*by_rows=*/true}, weights_);
+    KernelCall call = call_by_rows(scope, id);
     for (CallArgument& argument : call.arguments) {
       const auto image = images.find(argument.storage.buffer);
       if (argument.kind != CallArgument::Kind::kStorage || image == images.end()) continue;

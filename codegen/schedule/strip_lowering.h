@@ -22,6 +22,7 @@ class StripLowering {
  private:
   void cut_chain(ScheduleScope& scope, std::span<const ir::NodeId> order);
   bool hands_over(const ScheduleScope& scope, ir::NodeId from, ir::NodeId to) const;
+  KernelCall call_by_rows(const ScheduleScope& scope, ir::NodeId id);
   std::optional<StripKernel> strip_kernel(const ScheduleScope& scope, ir::NodeId id);
 
   std::vector<StorageBuffer>& buffers_;

@@ -116,6 +116,7 @@ std::int64_t bytes_beside(std::span<const StripKernel> chain, std::size_t first,
     buffers.insert(kernel.reads.begin(), kernel.reads.end());
   const StripKernel& last = chain[first + length - 1];
   buffers.emplace(last.result, last.bytes());
+  buffers.erase(-1);
   std::int64_t sum = 0;
   for (const auto& [buffer, bytes] : buffers) sum += bytes;
   return sum;

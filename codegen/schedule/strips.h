@@ -23,7 +23,8 @@ struct StripKernel {
   std::int64_t span = 1, stride = 1, pad = 0;
   ir::Dim row_bytes = 0;          // of its result
   std::int64_t weight_bytes = 0;  // that every strip reads again
-  /// Sizes of the buffers that it reads from outside the chain, and the buffer of its result.
+  /// Sizes of the buffers of the arena that it reads from outside the chain, and the buffer of its result; -1: that is
+  /// memory of the caller.
   std::map<int, std::int64_t> reads;
   int result = -1;
   std::int64_t bytes() const { return ir::highest(rows) * ir::highest(row_bytes); }

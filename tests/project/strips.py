@@ -60,7 +60,7 @@ def case_for_size(world):
     equal(strips, 2, "strips")
     whole, larger = strips_of(world, "speed", residuals(61, 7))
     equal(whole, 0, "strips of small images, for speed")
-    check(2 * arena < larger, f"{arena} bytes in strips, {larger} without")
+    check(4 * arena < larger, f"{arena} bytes in strips, {larger} without")
     verify(world, "size", "--optimize-for", "size")
 
 
@@ -71,6 +71,29 @@ def case_for_speed(world):
     check(arena < 129 * 131 * 72 * 4, f"{arena} bytes")
     verify(world, "large")
     same_for_any_threads(world, "large")
+
+
+def edges(size, channels):
+    """A convolution of planes, whose result is planes, by way of a map that no convolution takes in."""
+    model = Model()
+    model.inputs = [f"float[1,3,{size},{size + 5}] x", f"float[1,{channels},{size},{size + 5}] s"]
+    model.outputs = [f"float[1,{channels},{size},{size + 5}] y", f"float[1,{channels},{size},{size + 5}] z"]
+    model.constant("w", "float", (channels, 3, 3, 3))
+    model.constant("v", "float", (channels, channels, 1, 1))
+    model.nodes = ["y = Conv<pads = [1, 1, 1, 1]>(x, w)", "t = Conv(s, v)", "u = Relu(t)", "z = Mul(u, t)"]
+    return model
+
+
+def case_edges_of_the_graph(world):
+    """Layouts are converted as the rows come: no image lies in memory twice."""
+    strips, arena = strips_of(world, "edges", edges(41, 19), "--optimize-for", "size")
+    equal(strips, 2, "strips")
+    check(arena < 41 * 46 * 19 * 4, f"{arena} bytes")
+    verify(world, "edges", "--optimize-for", "size")
+    strips, arena = strips_of(world, "large_edges", edges(211, 32))
+    equal(strips, 1, "strips of large images, for speed; of y other kernels run before its layout is converted")
+    verify(world, "large_edges")
+    same_for_any_threads(world, "large_edges")
 
 
 BOUNDS = ("--dim", "height=1..258", "--dim", "width=1..261")
@@ -115,8 +138,8 @@ def case_readers_need_whole_images(world):
     model.nodes = ["a = Conv(x, v)", "b = Conv<group = 24, pads = [1, 1, 1, 1]>(a, w)",
                    "c = Conv(x, v)", "c_low = Relu(c)", "e = Conv<group = 24, pads = [1, 1, 1, 1]>(c_low, w)",
                    "f = Add(e, c_low)", "d = Conv(f, u)"]
-    # e to d: their sum reads c_low beside.
-    equal(strips_of(world, "readers", model, "--optimize-for", "size")[0], 1, "strips")
+    # The sum of e and c_low reads c_low beside. Results that nobody else reads become planes as they are made.
+    equal(strips_of(world, "readers", model, "--optimize-for", "size")[0], 3, "strips")
     verify(world, "readers", "--optimize-for", "size")
 
 
