@@ -11,7 +11,7 @@ from support import check, run_main
 
 
 def regions():
-    """Of several images, means and largest samples; what is read is also a result, and reads a constant image too."""
+    """Means and largest samples of several images; what is read is also a result; and a constant image."""
     model = Model(opset=22)
     model.inputs = ["float[2,19,9,7] x", "float[3,4] r"]
     model.outputs = ["float[2,12,9,7] v", "float[3,12,3,2] mean", "float[3,12,3,2] most", "float[3,5,2,2] few",
@@ -30,7 +30,7 @@ def regions():
 
 
 def samples():
-    """Of images and volumes, by every mode; read by a convolution, by rows and by nobody."""
+    """Images and volumes by every mode, which a convolution reads, rows read, and nobody reads."""
     model = Model(opset=22)
     model.inputs = ["float[2,17,6,5] x", "float[2,4,3,2] g", "float[2,9,4,5,3] d", "float[2,2,3,4,3] h", "float16[2,8,6,5] q",
                     "float16[2,4,3,2] k"]
