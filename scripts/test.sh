@@ -10,8 +10,8 @@
 #             not there yet
 # --flavour   also builds the tool alone, in ${BUILD_DIR}_NAME, and compares the projects it writes: debug, release,
 #             relwithdebinfo, lto or clang; auto takes them in turn, by the number of commits; no warning is let pass
-# --turn      of the slow tests, which tests/turns.txt names, those of turn N alone (scripts/test_turns.py); auto takes the
-#             number of commits
+# --turn      of the slow tests, which tests/turns.txt names, those of turn N alone (scripts/test_turns.py), and the tests of
+#             kernels for one width of vectors; auto takes the number of commits
 #
 # Builds in ${BUILD_DIR:-build} with ${JOBS:-all processors} processes and ${TEST_JOBS:-2} tests at a time; uses ccache
 # where there is one. Ends with one line: "N passed, N failed", or "N passed, N failed, N skipped" after a line
@@ -99,13 +99,16 @@ fi
 official=/usr/lib/python3/dist-packages/onnx/backend/test/data/node
 if [ -z "${GCOMPILE_ONNX_CASES:-}" ] && [ -d "$official" ]; then export GCOMPILE_ONNX_CASES=$official; fi
 
+widths=(16 32 64)
+if [ -n "$turn" ]; then widths=("${widths[$((turn % ${#widths[@]}))]}"); fi
 generator=(-G Ninja)
 # A folder that is configured keeps its generator.
 [ ! -f "$build/CMakeCache.txt" ] || generator=()
 # Debian's Python modules belong to Debian's interpreter, which need not be the first on the path.
 stage "configure in $build" cmake -S . -B "$build" "${generator[@]}" -DGCOMPILE_TESTS=ON \
     -DPython3_EXECUTABLE=/usr/bin/python3 \
-    -DGCOMPILE_WERROR=ON -DGCOMPILE_LONG_TESTS=$long -DGCOMPILE_SANITIZE=$sanitize
+    -DGCOMPILE_WERROR=ON -DGCOMPILE_LONG_TESTS=$long -DGCOMPILE_SANITIZE=$sanitize \
+    -DGCOMPILE_KERNEL_WIDTHS="$(IFS=';' && echo "${widths[*]}")"
 # Every error in one run.
 keep_going=0
 [ -f "$build/build.ninja" ] || keep_going=

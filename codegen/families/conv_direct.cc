@@ -34,8 +34,6 @@ Refusal cuda_refuses(const ir::Problem& problem, const Machine& machine) {
   return std::nullopt;
 }
 
-constexpr std::int64_t kPanelColumns = 16;  // gcrt/cpu/product/tile.h
-
 /// How many groups are multiplied as one, whose weights between channels of different groups are zeros: runs of
 /// channels are longer and fewer, and the tiles fuller, for as many bytes of panels. Up to two vectors of columns
 /// that gains more than it costs. As by algebra that reassociates, numbers of another group that are not finite

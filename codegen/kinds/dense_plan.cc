@@ -7,11 +7,11 @@
 
 #include "codegen/calls/call_writer.h"
 #include "codegen/calls/hand_over.h"
+#include "codegen/packing/packing.h"
 
 namespace gcompile {
 namespace {
 
-constexpr std::int64_t kPanelColumns = 16;  // gcrt/cpu/product/tile.h
 enum Field : std::size_t { kItemRows, kItemColumns, kBlockRows, kDepth, kFirstTile, kInTiles = kFirstTile };
 constexpr std::size_t kTileFields = 2;
 

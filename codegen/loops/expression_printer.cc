@@ -49,6 +49,22 @@ const char* comparison(ScalarOp op) {
   }
 }
 
+/// `b op a` for `a op b`.
+ScalarOp turned_round(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::kLess:
+      return ScalarOp::kGreater;
+    case ScalarOp::kLessEqual:
+      return ScalarOp::kGreaterEqual;
+    case ScalarOp::kGreater:
+      return ScalarOp::kLess;
+    case ScalarOp::kGreaterEqual:
+      return ScalarOp::kLessEqual;
+    default:
+      return op;
+  }
+}
+
 /// Whether the text must be parenthesised inside another operator.
 bool is_compound(const std::string& text) {
   int depth = 0;
@@ -73,6 +89,15 @@ int stored_root(const ir::Dag& dag, int root) {
   const ScalarNode& node = dag[root];
   const bool rounds = node.op == ScalarOp::kCast && compute_type(node.type) != node.type;
   return rounds && dag.type(node.arguments[0]) == ElementType::kFloat32 ? node.arguments[0] : root;
+}
+
+ExpressionPrinter::Comparison ExpressionPrinter::compared(int id, bool vector) const {
+  constexpr int kPositionBits = 32;
+  const ScalarNode& node = dag_[id];
+  const int a = node.arguments[0], b = node.arguments[1];
+  if (is_position(a)) return {node.op, text(a, true), text(b, false), kPositionBits};
+  if (is_position(b)) return {turned_round(node.op), text(b, true), text(a, false), kPositionBits};
+  return {node.op, text(a, vector), text(b, vector), bits_of(compute_type(dag_.type(a)))};
 }
 
 std::string ExpressionPrinter::apply(int id, bool vector) const {
@@ -112,13 +137,17 @@ std::string ExpressionPrinter::apply(int id, bool vector) const {
   }
   if (node.op == ScalarOp::kSelect) {
     // A comparison in place keeps its mask in the width of its operands instead of going through bytes.
-    const ScalarNode& condition = dag_[node.arguments[0]];
-    const char* symbol = comparison(condition.op);
-    if (symbol && scope_.count(node.arguments[0]) == 0 &&
-        bits_of(compute_type(dag_.type(condition.arguments[0]))) == bits_of(node.type)) {
-      return fmt::format("blend({} {} {}, {}, {})", enclosed(text(condition.arguments[0], vector)), symbol,
-                         enclosed(text(condition.arguments[1], vector)), argument(1), argument(2));
+    if (is_comparison(dag_[node.arguments[0]].op) && scope_.count(node.arguments[0]) == 0) {
+      const Comparison condition = compared(node.arguments[0], vector);
+      if (condition.bits == bits_of(node.type)) {
+        return fmt::format("blend({} {} {}, {}, {})", enclosed(condition.left), comparison(condition.op),
+                           enclosed(condition.right), argument(1), argument(2));
+      }
     }
+  }
+  if (is_comparison(node.op)) {
+    const Comparison sides = compared(id, vector);
+    return fmt::format("{}({}, {})", row_of(sides.op).name, sides.left, sides.right);
   }
   if (const char* symbol = infix(node.op, node.type)) {
     // A pack and a scalar mix freely around an arithmetic sign; at least one side must be a pack.

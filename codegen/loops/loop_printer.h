@@ -49,6 +49,17 @@ class ExpressionPrinter {
   /// one element has no part in them, and what only it needs is not named. They have to outlive the printer.
   void address_by(const std::vector<ir::Index>& addresses) { addresses_ = &addresses; }
 
+  /// Iotas that lanes count up where these axes vary per lane, and that are only compared with what all lanes share
+  /// (gcrt/positions.h): no pack holds them.
+  void compare_positions(std::set<int> iotas, std::uint64_t vector_mask) {
+    positions_ = std::move(iotas);
+    positions_mask_ = vector_mask;
+  }
+  bool is_position_along(int id, std::uint64_t vector_mask) const {
+    return vector_mask == positions_mask_ && positions_.count(id) > 0;
+  }
+  bool is_position(int id) const { return is_position_along(id, vector_mask_); }
+
   /// Which axes (and accumulators) vary per lane; 0 outside vector loops.
   void set_vector_mask(std::uint64_t mask) { vector_mask_ = mask; }
   bool is_vector(int id) const { return (dependence_[id] & vector_mask_) != 0; }
@@ -68,6 +79,13 @@ class ExpressionPrinter {
  private:
   std::string compute(int id, bool vector) const;
   std::string apply(int id, bool vector) const;
+  /// Both sides of a comparison as they are printed, and the width of its mask.
+  struct Comparison {
+    ir::ScalarOp op;
+    std::string left, right;
+    int bits;
+  };
+  Comparison compared(int id, bool vector) const;
   bool is_number(int id) const { return !facts_.empty() && facts_[id].number; }
 
   const ir::Dag& dag_;
@@ -77,6 +95,8 @@ class ExpressionPrinter {
   std::vector<ir::NumberFacts> facts_;
   std::map<int, std::string> constants_;
   std::set<int> leaves_;
+  std::set<int> positions_;
+  std::uint64_t positions_mask_ = 0;
   std::uint64_t vector_mask_ = 0;
   std::map<int, Binding> scope_;
   int next_ = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/diagnostics.h"
 #include "codegen/loops/c_types.h"
@@ -119,9 +120,44 @@ void NestPrinter::open_vector_loop(int loop) {
   enter_body(loop);
 }
 
+bool NestPrinter::compare_positions(int region_root) {
+  const int along = nest_.vector_axis;
+  if (along < 0) return false;
+  const ir::Dag& dag = nest_.form->dag;
+  std::set<int> positions;
+  for (const int id : nest_.nodes) {
+    const Index& at = nest_.address[static_cast<std::size_t>(id)];
+    if (dag[id].op == ScalarOp::kIota && at.is_affine() && at.coefficient_of(along) == 1)
+      positions.insert(id);
+  }
+  const std::function<void(const Index&)> drop_loaded = [&](const Index& index) {
+    for (const Index::Term& term : index.terms()) {
+      if (term.atom.kind == IndexAtom::Kind::kLoaded) positions.erase(term.atom.axis);
+      if (term.atom.inner) drop_loaded(*term.atom.inner);
+    }
+  };
+  for (const int root : roots(region_root)) positions.erase(root);
+  drop_loaded(nest_.store);
+  for (const int id : nest_.nodes) {
+    if (positions.empty()) return false;
+    drop_loaded(nest_.address[static_cast<std::size_t>(id)]);
+    const ir::Arguments& arguments = dag[id].arguments;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const bool is_beside_shared =
+          arguments.size() == 2 &&
+          (dependence_[static_cast<std::size_t>(arguments[1 - i])] & bit(along)) == 0;
+      if (!is_beside_shared || !is_comparison(dag[id].op)) positions.erase(arguments[i]);
+    }
+  }
+  if (positions.empty()) return false;
+  expressions_.compare_positions(std::move(positions), bit(along));
+  return true;
+}
+
 bool NestPrinter::has_wide_elements(int loop) const {
   return std::any_of(nest_.nodes.begin(), nest_.nodes.end(), [&](int id) {
-    return (dependence_[id] & bit(loop)) != 0 && bits_of(nest_.form->dag.type(id)) == 64;
+    return (dependence_[id] & bit(loop)) != 0 && bits_of(nest_.form->dag.type(id)) == 64 &&
+           !expressions_.is_position_along(id, bit(loop));
   });
 }
 
@@ -363,7 +399,8 @@ std::string NestPrinter::leaf(int id, bool vector) const {
   if (node.op == ScalarOp::kIota) {
     if (!vector) return fmt::format("std::int64_t{{{}}}", scalar_index(index));
     if (index_varies_only_affinely(index) && index.coefficient_of(vector_axis_) == 1) {
-      return fmt::format("iota(lane, {})", scalar_index(index));
+      return fmt::format("{}(lane, {})", expressions_.is_position(id) ? "positions" : "iota",
+                         scalar_index(index));
     }
     return "(" + index_text(index, true) + ")";
   }

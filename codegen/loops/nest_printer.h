@@ -61,6 +61,9 @@ class NestPrinter {
   /// All parallel axes are bound: reductions, then the final expression.
   void point(int region_root);
   void store(int root);
+  /// Positions that lanes along the vector axis count up need no packs where they are only compared with what all lanes
+  /// share. Returns whether there are any.
+  bool compare_positions(int region_root);
   /// Whether values along the axis have 8-byte elements.
   bool has_wide_elements(int loop) const;
   /// Index as an integer expression; inside lanes the vector axis stands for the first lane.

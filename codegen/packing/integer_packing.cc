@@ -73,13 +73,13 @@ template <class Weight, class Stored>
 void write_integer_panels(const std::byte* from, const MatrixView& view, const std::int64_t* zero,
                           std::int64_t group, std::byte* to) {
   const std::int64_t tap_depth = view.joins_taps ? view.inner : (view.inner + group - 1) / group * group;
-  for (std::int64_t n = 0; n < view.columns; n += kPanel) {
-    const std::int64_t width = std::min(kPanel, view.columns - n);
+  for (std::int64_t n = 0; n < view.columns; n += kPanelColumns) {
+    const std::int64_t width = std::min(kPanelColumns, view.columns - n);
     std::int64_t k = 0;
     for (const std::int64_t tap : view.taps) {
       for (std::int64_t i = 0; i < view.inner; ++i) {
         const std::int64_t at = tap + i * view.inner_step + n * view.column_step;
-        const std::int64_t place = (k + i) / group * kPanel * group + (k + i) % group;
+        const std::int64_t place = (k + i) / group * kPanelColumns * group + (k + i) % group;
         for (std::int64_t column = 0; column < width; ++column) {
           const std::int64_t w = read<Weight>(from, at + column * view.column_step) - zero[n + column];
           write(to, place + column * group, static_cast<Stored>(w));
@@ -87,7 +87,7 @@ void write_integer_panels(const std::byte* from, const MatrixView& view, const s
       }
       k += tap_depth;
     }
-    to += words_of(view, group) * kPanel * group * static_cast<std::int64_t>(sizeof(Stored));
+    to += words_of(view, group) * kPanelColumns * group * static_cast<std::int64_t>(sizeof(Stored));
   }
 }
 
@@ -136,7 +136,7 @@ std::vector<std::int64_t> for_all_columns(const std::vector<std::int64_t>& zero_
   return all;
 }
 
-constexpr std::int64_t kWordBytes = 4 * kPanel;  // of a word of all columns
+constexpr std::int64_t kWordBytes = 4 * kPanelColumns;  // of a word of all columns
 
 int factor_at(const std::byte* word, std::int64_t i) { return std::to_integer<int>(word[i]) << 24 >> 24; }
 
@@ -168,7 +168,7 @@ Packing pack_integer_panels(const ir::Tensor& weights, const MatrixView& view,
                             bool widened) {
   GC_CHECK(!splits || (narrow && !widened));
   const std::int64_t group = narrow && !widened ? 4 : 2;
-  const std::int64_t columns = (view.columns + kPanel - 1) / kPanel * kPanel;
+  const std::int64_t columns = (view.columns + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
   const std::int64_t matrix_bytes = columns * words_of(view, group) * group * (narrow ? 1 : 2);
   Packing packing;
   packing.source = weights;
@@ -204,8 +204,8 @@ SplitTable split_words(const ir::Tensor& weights, const MatrixView& view,
   table.starts.push_back(0);
   MatrixView part = view;
   for (std::int64_t m = 0; m < view.matrices; ++m) {
-    for (std::int64_t n = 0; n < view.columns; n += kPanel) {
-      part.columns = std::min(kPanel, view.columns - n);
+    for (std::int64_t n = 0; n < view.columns; n += kPanelColumns) {
+      part.columns = std::min(kPanelColumns, view.columns - n);
       std::fill(panel.begin(), panel.end(), std::byte{0});
       with_types(weights.element(), true, [&](auto weight, auto stored) {
         write_integer_panels<decltype(weight), decltype(stored)>(

@@ -55,12 +55,12 @@ void write_panels_of_rows(const std::byte* from, const MatrixView& view, std::by
   const std::int64_t depth = view.depth();
   for (std::int64_t begin = 0; begin < depth; begin += kRows) {
     const std::int64_t end = std::min(depth, begin + kRows);
-    for (std::int64_t n = 0; n < view.columns; n += kPanel) {
-      const std::int64_t width = std::min(kPanel, view.columns - n);
+    for (std::int64_t n = 0; n < view.columns; n += kPanelColumns) {
+      const std::int64_t width = std::min(kPanelColumns, view.columns - n);
       for (std::int64_t k = begin; k < end; ++k) {
         const std::int64_t row =
             view.taps[static_cast<std::size_t>(k / view.inner)] + k % view.inner * view.inner_step;
-        const std::int64_t at = (n / kPanel * depth + k) * kPanel;
+        const std::int64_t at = (n / kPanelColumns * depth + k) * kPanelColumns;
         for (std::int64_t i = 0; i < width; ++i) {
           write(to, at + i, panel_element<T>(from, row + n + i));
         }
@@ -73,16 +73,16 @@ void write_panels_of_rows(const std::byte* from, const MatrixView& view, std::by
 template <class T>
 void write_panels_of_columns(const std::byte* from, const MatrixView& view, std::byte* to) {
   const std::int64_t depth = view.depth();
-  for (std::int64_t n = 0; n < view.columns; n += kPanel) {
-    const std::int64_t width = std::min(kPanel, view.columns - n);
-    const std::int64_t panel = n / kPanel * depth * kPanel;
+  for (std::int64_t n = 0; n < view.columns; n += kPanelColumns) {
+    const std::int64_t width = std::min(kPanelColumns, view.columns - n);
+    const std::int64_t panel = n / kPanelColumns * depth * kPanelColumns;
     for (std::int64_t i = 0; i < view.inner; ++i) {
       for (std::int64_t column = 0; column < width; ++column) {
         const std::int64_t at = (n + column) * view.column_step + i * view.inner_step;
-        std::int64_t place = panel + i * kPanel + column;
+        std::int64_t place = panel + i * kPanelColumns + column;
         for (const std::int64_t tap : view.taps) {
           write(to, place, panel_element<T>(from, at + tap));
-          place += view.inner * kPanel;
+          place += view.inner * kPanelColumns;
         }
       }
     }
@@ -153,7 +153,8 @@ Packing rows_of(const ir::Tensor& weights, const MatrixView& view, std::int64_t 
 template <class T>
 Packing panels_of(const ir::Tensor& weights, const MatrixView& view) {
   constexpr std::int64_t kBytes = sizeof(T);
-  const std::int64_t matrix_bytes = (view.columns + kPanel - 1) / kPanel * kPanel * view.depth() * kBytes;
+  const std::int64_t matrix_bytes =
+      (view.columns + kPanelColumns - 1) / kPanelColumns * kPanelColumns * view.depth() * kBytes;
   Packing packing;
   packing.source = weights;
   packing.format = fmt::format("panels {}", to_string(view));

@@ -51,6 +51,8 @@ MatrixView conv_transpose_matrices(const ir::Shape& weights, std::int64_t groups
 /// Depthwise weights (C, 1, kernel...), as one row of channels for each tap: for pack_rows().
 MatrixView depthwise_rows(const ir::Shape& weights);
 
+/// Columns of a panel, as of gcrt/cpu/product/tile.h.
+constexpr std::int64_t kPanelColumns = 16;
 /// [matrix][ceil(N / 16)][K][16], zero padded, of elements of 32 or 64 bits; denormal float32 flushed to zero.
 Packing pack_panels(const ir::Tensor& weights, const MatrixView& view);
 /// [matrix][rows][row_length], zero padded behind N rows and depth K: in float32 with denormals flushed, or

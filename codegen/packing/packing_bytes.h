@@ -7,8 +7,6 @@
 
 namespace gcompile {
 
-constexpr std::int64_t kPanel = 16;  // columns
-
 using ir::read;
 using ir::write;
 

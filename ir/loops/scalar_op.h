@@ -96,6 +96,8 @@ struct ScalarOpRow {
 
 const ScalarOpRow& row_of(ScalarOp op);
 
+constexpr bool is_comparison(ScalarOp op) { return op >= ScalarOp::kLess && op <= ScalarOp::kNotEqual; }
+
 /// One operator on values of equal type (kSelect: bool, a, a). Floats are computed in double and NOT rounded:
 /// rounding happens at kRound, kCast and the final store. Integers wrap at their width.
 Scalar evaluate(ScalarOp op, std::span<const Scalar> arguments);
