@@ -44,7 +44,7 @@ class CpuNestPrinter final : public NestPrinter {
   /// In one thread, of the whole or of what the caller names; or for threads: the items of parallel_for are the
   /// outermost axis, or blocks of the vector axis where it is that.
   void print(int region_root, Items items) {
-    if (compare_positions(region_root)) headers_.insert("gcrt/positions.h");
+    if (compare_positions(region_root)) headers_.insert("gcrt/cpu/positions.h");
     if (const std::optional<TurnedTiles> tiles = turned_tiles(nest_))
       return print_tiles(*tiles, region_root, items);
     const bool threaded = items == Items::kOfThreads;

@@ -50,7 +50,7 @@ class ExpressionPrinter {
   void address_by(const std::vector<ir::Index>& addresses) { addresses_ = &addresses; }
 
   /// Iotas that lanes count up where these axes vary per lane, and that are only compared with what all lanes share
-  /// (gcrt/positions.h): no pack holds them.
+  /// (gcrt/cpu/positions.h): no pack holds them.
   void compare_positions(std::set<int> iotas, std::uint64_t vector_mask) {
     positions_ = std::move(iotas);
     positions_mask_ = vector_mask;

@@ -1,5 +1,5 @@
 // Comparisons of positions that lanes count up with a number that all of them share.
-#include "gcrt/positions.h"
+#include "gcrt/cpu/positions.h"
 
 #include <gtest/gtest.h>
 
@@ -12,12 +12,12 @@ namespace {
 constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min(),
                        kMost = std::numeric_limits<std::int64_t>::max();
 
-template <int N, class Mask>
-int lane_of(const Mask& mask, int lane) {
+template <int N, class P>
+ElementOf<P> lane_of(const P& pack, int lane) {
   if constexpr (N == 1) {
-    return mask;
+    return pack;
   } else {
-    return mask[lane];
+    return pack[lane];
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the gcompile project
 // SPDX-License-Identifier: 0BSD
-// Positions that lanes count up, compared with a number that all lanes share. That takes lanes of 32 bits, where
-// positions have 64: the number of a lane is compared with that of the lane at which the number would lie.
+// Positions that lanes count up, compared with a number that all lanes share. That takes lanes of 32 bits,
+// where positions have 64: the number of a lane is compared with that of the lane where the number would lie.
 #pragma once
 
 #include "gcrt/pack.h"
