@@ -103,9 +103,8 @@ void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<Ke
   add_headers_of_types(call, form.dag);
   call.checked = !form.checks.empty();
   if (call.checked) call.body += print_checks(form, operands, 1, call.sizes);
-  constexpr int kRows = 2;  // of images
   const PrintedLoops loops = print_loops(form, operands, result, 1, machine.least_threaded_work(), call.sizes,
-                                         call.by_rows ? kRows : -1);
+                                         call.by_rows ? kRowsOfImage : -1);
   call.headers.insert(call.headers.end(), loops.headers.begin(), loops.headers.end());
   call.body += loops.text;
   std::string numbers;  // are read once, before the loops

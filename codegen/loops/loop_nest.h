@@ -28,6 +28,9 @@ std::vector<ir::NumberFacts> number_facts(const ir::Dag& dag, const std::vector<
 /// How large a step is, as far as that is known where only a run knows it: no formula is a unit stride.
 std::int64_t magnitude(ir::Dim step);
 
+/// The axis of the rows of an image (N, C, H, W).
+constexpr int kRowsOfImage = 2;
+
 struct NestAxis {
   ir::Range range;
   bool reduced = false;
@@ -45,8 +48,8 @@ struct LoopNest {
   std::vector<int> parallel;  // loop order, outermost first
   std::vector<int> reduced;
   int vector_axis = -1;  // -1: nothing to vectorise (no axis of extent > 1)
-  int rows =
-      -1;  // an axis that stays as it is, the outermost, because the caller says how much of it to walk
+  /// An axis that stays as it is, the outermost, because the caller says how much of it to walk; -1: none.
+  int rows = -1;
 
   std::vector<ir::Range> ranges() const;
   /// Bit i: the node's value changes along axis i. Accumulator(k) depends on bit 32 + k.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/kinds/image_windows.h"
+#include "codegen/loops/loop_nest.h"
 
 namespace gcompile {
 
@@ -22,13 +23,11 @@ const ir::Window* image_window(const ir::Form& form) {
   return window && window->spatial() == 2 ? window : nullptr;
 }
 
-constexpr std::size_t kRows = 2;  // axis of images
-
 /// A map of one image, whose rows can be made one by one; nullptr: something else.
 const ir::LoopForm* map_of_image(const ScheduleScope& scope, NodeId id) {
   const auto* map = std::get_if<ir::LoopForm>(&scope.forms.at(id));
   if (!map || !map->is_map() || map->regions.size() != 1 || !map->checks.empty()) return nullptr;
-  if (map->extents.size() != 4 || map->extents[0] != 1 || map->extents[kRows] == 1) return nullptr;
+  if (map->extents.size() != 4 || map->extents[0] != 1 || map->extents[kRowsOfImage] == 1) return nullptr;
   return map->has_identity_store() && !scope.homes.elided_regions.count(id) ? map : nullptr;
 }
 
@@ -39,7 +38,7 @@ bool reads_own_rows(const ir::LoopForm& map, const ir::Node& node, ValueId value
     const ir::ScalarNode& load = map.dag[n];
     if (load.op != ir::ScalarOp::kLoad || node.operands[static_cast<std::size_t>(load.operand)] != value)
       continue;
-    if (load.index.size() != map.extents.size() || load.index[kRows].as_axis() != static_cast<int>(kRows))
+    if (load.index.size() != map.extents.size() || load.index[kRowsOfImage].as_axis() != kRowsOfImage)
       return false;
   }
   return true;
