@@ -65,6 +65,11 @@ void add_scratch(KernelCall& call, std::int64_t bytes, const std::string& parame
 /// The variable that holds what the parameter of a number points to.
 std::string number_of(const std::string& parameter) { return "of_" + parameter; }
 
+const std::string& type_of(const KernelCall& call, const std::string& parameter) {
+  const auto is_it = [&](const CallArgument& argument) { return argument.parameter == parameter; };
+  return std::find_if(call.arguments.begin(), call.arguments.end(), is_it)->c_type;
+}
+
 }  // namespace
 
 void add_headers_of_types(KernelCall& call, const ir::Dag& dag) {
@@ -109,7 +114,8 @@ void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<Ke
   call.body += loops.text;
   std::string numbers;  // are read once, before the loops
   for (const std::string& parameter : call.sizes.take_mentioned_numbers())
-    numbers += fmt::format("  const float {} = {}[0];\n", number_of(parameter), parameter);
+    numbers +=
+        fmt::format("  const {} {} = {}[0];\n", type_of(call, parameter), number_of(parameter), parameter);
   call.body = numbers + call.body;
   call.threaded = loops.threaded;
   if (call.checked) call.body += "  return true;\n";
@@ -230,13 +236,15 @@ void CallWriter::weights(int entry, const std::string& parameter, const std::str
 std::string CallWriter::number(const ir::Scalar& value, const std::string& word) {
   const std::optional<std::string> name = numbers_ == nullptr ? std::nullopt : numbers_->name_of(value);
   if (!name) return "";
-  std::string& parameter = number_parameters_[value.as_double()];
+  const bool is_float64 = value.type == ir::ElementType::kFloat64;
+  std::string& parameter = number_parameters_[{is_float64, value.as_double()}];
   if (parameter.empty()) {
     parameter = unused_parameter(word);
     const std::string of_layer =
         fmt::format("{}_{}", view_.graph().value(view_.node().results[0]).name, word);
-    weights(blob_.add_number(static_cast<float>(value.as_double()), name->empty() ? of_layer : *name),
-            parameter, "float");
+    const ir::ElementType element = is_float64 ? value.type : ir::ElementType::kFloat32;
+    weights(blob_.add_number(ir::cast(value, element), name->empty() ? of_layer : *name), parameter,
+            kernel_type(element));
   }
   return parameter;
 }
@@ -313,7 +321,7 @@ void CallWriter::loops(const ir::LoopForm& whole) {
     if (form.dag[n].op != ir::ScalarOp::kConstant) continue;
     const std::string at = number(form.dag[n].constant, ir::constant_word(form.dag, nodes, n));
     if (at.empty()) continue;
-    call_.sizes.name_number(form.dag[n].constant.as_double(), at, on_device() ? at + "[0]" : number_of(at));
+    call_.sizes.name_number(form.dag[n].constant, at, on_device() ? at + "[0]" : number_of(at));
   }
   std::optional<ir::LoopForm> part;
   if (const ir::ScalarNode* load = ir::pure_load(form); load != nullptr && !constant(load->operand)) {

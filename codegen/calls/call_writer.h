@@ -115,7 +115,7 @@ class CallWriter {
   Text made_rows_;
   JoinedOperands joined_;
   const TrainedNumbers* numbers_ = nullptr;
-  std::map<double, std::string> number_parameters_;
+  std::map<std::pair<bool, double>, std::string> number_parameters_;  // of float64, or not
 };
 
 /// Copies a tensor from one home to another.

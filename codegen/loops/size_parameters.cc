@@ -30,17 +30,20 @@ std::string SizeParameters::list(std::initializer_list<ir::Dim> sizes) {
   return text;
 }
 
-void SizeParameters::name_number(double value, std::string parameter, std::string text) {
-  numbers_[value] = {std::move(parameter), std::move(text)};
+SizeParameters::Key SizeParameters::key_of(const ir::Scalar& number) {
+  return {number.type == ir::ElementType::kFloat64, number.as_double()};
+}
+
+void SizeParameters::name_number(const ir::Scalar& value, std::string parameter, std::string text) {
+  numbers_[key_of(value)] = {std::move(parameter), std::move(text)};
 }
 
 bool SizeParameters::is_named(const ir::Scalar& number) const {
-  return ir::is_float(number.type) && number.type != ir::ElementType::kFloat64 &&
-         numbers_.count(number.as_double()) > 0;
+  return ir::is_float(number.type) && numbers_.count(key_of(number)) > 0;
 }
 
 const std::string& SizeParameters::operator()(const ir::Scalar& named) {
-  const Number& number = numbers_.at(named.as_double());
+  const Number& number = numbers_.at(key_of(named));
   mentioned_numbers_.insert(number.parameter);
   return number.text;
 }

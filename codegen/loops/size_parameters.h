@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/sizes/dim.h"
@@ -28,9 +29,9 @@ class SizeParameters {
   std::string list(std::initializer_list<ir::Dim> sizes);
   const std::vector<ir::Dim>& sizes() const { return sizes_; }
 
-  /// A float of the kernel's expressions, of 32 or 16 bits, that is no literal in its text: `text` reads it, as
-  /// float32, from what the parameter points to.
-  void name_number(double value, std::string parameter, std::string text);
+  /// A float of the kernel's expressions that is no literal in its text: `text` reads it, as float64 where it is
+  /// that and else as float32, from what the parameter points to.
+  void name_number(const ir::Scalar& value, std::string parameter, std::string text);
   bool is_named(const ir::Scalar& number) const;
   const std::string& operator()(const ir::Scalar& named);
 
@@ -44,10 +45,13 @@ class SizeParameters {
   struct Number {
     std::string parameter, text;
   };
+  using Key = std::pair<bool, double>;  // whether it is float64
+
+  static Key key_of(const ir::Scalar& number);
 
   std::vector<ir::Dim> sizes_;
   std::set<std::size_t> mentioned_;
-  std::map<double, Number> numbers_;
+  std::map<Key, Number> numbers_;
   std::set<std::string> mentioned_numbers_;
 };
 

@@ -10,8 +10,6 @@
 namespace gcompile {
 namespace {
 
-constexpr const char* kNumber = "float32, a number";
-
 /// Tells entries of one size apart before their bytes are compared.
 std::uint64_t hash_of(const char* bytes, std::size_t size) {
   constexpr std::uint64_t kPrime = 0x9e3779b97f4a7c15u;  // 2^64 / golden ratio, odd
@@ -84,9 +82,11 @@ int WeightBlob::add_tensor(const ir::Tensor& tensor, std::string name) {
   return add(pack_as_is(tensor), std::move(name), to_string(tensor.type()));
 }
 
-int WeightBlob::add_number(float value, std::string name) {
-  return add(pack_as_is(tensor_of(std::vector<float>{value}, ir::ElementType::kFloat32)), std::move(name),
-             kNumber);
+int WeightBlob::add_number(const ir::Scalar& value, std::string name) {
+  const int entry = add(pack_as_is(ir::Tensor::filled({value.type, {1}}, value)), std::move(name),
+                        fmt::format("{}, a number", name_of(value.type)));
+  entries_[static_cast<std::size_t>(entry)].is_alone = true;
+  return entry;
 }
 
 int WeightBlob::add_floats(const std::vector<float>& values, std::string name, std::string what) {
@@ -111,6 +111,7 @@ std::vector<int> WeightBlob::take(WeightBlob other) {
     added.push_back(static_cast<int>(i) == other.zero_entry_
                         ? zeros(entry.bytes)
                         : add(std::move(other.packings_[i]), std::move(entry.name), std::move(entry.what)));
+    if (entry.is_alone) entries_[static_cast<std::size_t>(added.back())].is_alone = true;
   }
   return added;
 }
@@ -143,8 +144,7 @@ ZeroedMemory WeightBlob::finish(std::size_t front) {
     packings_[i].source.rest();
     packings_[i] = {};
     places_.push_back(merged.size());
-    if (static_cast<int>(i) != zero_entry_ &&
-        entry.what != kNumber) {  // whose size is only now known: nothing is merged with it
+    if (static_cast<int>(i) != zero_entry_ && !entry.is_alone) {  // whose size is only now known
       const std::pair key{entry.bytes, hash_of(written, size)};
       const auto [first, last] = by_content.equal_range(key);
       const auto same = std::find_if(first, last, [&](const auto& other) {

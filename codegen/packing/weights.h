@@ -22,6 +22,7 @@ class WeightBlob {
     std::string what;  // "float32[64, 3, 3, 3], packed for convolution"
     std::int64_t offset = 0;
     std::int64_t bytes = 0;
+    bool is_alone = false;  // never merged with equal bytes
   };
 
   /// Index of the entry; the same packing of the same tensor is one, and finish() merges equal bytes.
@@ -31,7 +32,7 @@ class WeightBlob {
   /// The tensor's elements in row-major order, denormal float32 flushed to zero.
   int add_tensor(const ir::Tensor& tensor, std::string name);
   /// One number, which is never merged with an equal one: equal numbers need not be after further training.
-  int add_number(float value, std::string name);
+  int add_number(const ir::Scalar& value, std::string name);
   int add_floats(const std::vector<float>& values, std::string name, std::string what);
   /// The same rounded to a floating type of 16 bits, to nearest even.
   int add_halves(const std::vector<float>& values, ir::ElementType type, std::string name, std::string what);

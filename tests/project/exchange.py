@@ -143,29 +143,29 @@ def case_parts(world):
         check(number not in text, f"{number} is a literal")
 
 
-PARTS_OF_16_BITS = """<ir_version: 8, opset_import: ["" : 22]>
+PARTS_OF_A_WIDTH = """<ir_version: 8, opset_import: ["" : 22]>
 net (TYPE[6, 8] x) => (TYPE[9, 10] p, TYPE[6, 8] s, TYPE[6, 8] m, float[6, 8] c)
 <int64[4] pads = {1, 1, 2, 1}, float[1] fill = {{fill}}, float other = {{other}}, float[1] scale = {{scale}}, float[1] slope = {{slope}}>
 {
-  fill_16 = Cast <to = NUMBER> (fill)
-  other_16 = Cast <to = NUMBER> (other)
-  scale_16 = Cast <to = NUMBER> (scale)
-  slope_16 = Cast <to = NUMBER> (slope)
-  p = Pad (x, pads, fill_16)
+  fill_wide = Cast <to = NUMBER> (fill)
+  other_wide = Cast <to = NUMBER> (other)
+  scale_wide = Cast <to = NUMBER> (scale)
+  slope_wide = Cast <to = NUMBER> (slope)
+  p = Pad (x, pads, fill_wide)
   zero = Sub (x, x)
   above = Greater (x, zero)
-  s = Where (above, x, other_16)
-  m = Mul (x, scale_16)
-  a = PRelu (x, slope_16)
+  s = Where (above, x, other_wide)
+  m = Mul (x, scale_wide)
+  a = PRelu (x, slope_wide)
   c = Cast <to = 1> (a)
 }
 """
 
 
-def case_of_16_bits(world):
-    """What training changes is no literal where it is a number of 16 bits, on the CPU and the GPU, moved or computed with."""
-    for type_name, number in (("float16", "10"), ("bfloat16", "16")):
-        text = PARTS_OF_16_BITS.replace("TYPE", type_name).replace("NUMBER", number)
+def case_of_other_widths(world):
+    """What training changes is no literal where it is a number of 16 or 64 bits, on the CPU and the GPU, moved or computed with."""
+    for type_name, number in (("float16", "10"), ("bfloat16", "16"), ("double", "11")):
+        text = PARTS_OF_A_WIDTH.replace("TYPE", type_name).replace("NUMBER", number)
         trained = [text.replace("{fill}", values[0]).replace("{other}", values[1]).replace("{scale}", values[2])
                    .replace("{slope}", values[3]) for values in (("0.4444", "-0.7171", "1.2345", "0.2525"),
                                                                  ("0.5678", "0.3131", "-0.8765", "0.1818"))]

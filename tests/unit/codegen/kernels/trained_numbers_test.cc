@@ -74,5 +74,19 @@ TEST(TrainedNumbers, NumbersOf16BitsAreJudgedByTheDigitsOfTheirType) {
   }
 }
 
+TEST(TrainedNumbers, NumbersOf64BitsAreJudgedByTheirDigits) {
+  const auto of = [](double value) { return ir::Scalar::of_real(ir::ElementType::kFloat64, value); };
+  const TrainedNumbers numbers({{0.25, "slope"}}, {}, {std::numbers::pi / 4});
+  EXPECT_EQ(numbers.name_of(of(0.25)), "slope");
+  for (const double value : {0.5, 0.2, -0.7, 1.0 / 6, std::numbers::sqrt2, 1 / std::sqrt(96.0), 1e-5, 3.0,
+                             0.044715, std::numbers::pi / 4})
+    EXPECT_EQ(numbers.name_of(of(value)), std::nullopt) << value;
+  std::mt19937 random(1);
+  std::normal_distribution<double> values(0, 0.3);
+  int missed = 0;
+  for (int i = 0; i < 10000; ++i) missed += numbers.name_of(of(values(random))) == std::nullopt;
+  EXPECT_LT(missed, 500);
+}
+
 }  // namespace
 }  // namespace gcompile
