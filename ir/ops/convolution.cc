@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <optional>
+#include <utility>
 
 #include "base/interrupt.h"
 #include "ir/ops/rewrite.h"
@@ -38,6 +41,57 @@ std::optional<std::int64_t> tap_offset(const Window& window, std::int64_t tap, c
     offset += coordinate * strides[s + 2];
   }
   return offset;
+}
+
+/// Neighbouring results that a tap reaches inside the image: `count` from `to` on, and what it reads for them,
+/// each `step` elements behind the one before.
+struct TapRow {
+  std::int64_t to, from, step, count;
+};
+
+/// All of one tap, within one image of `from` and one of `to`, whose first two axes are batch and channels.
+std::vector<TapRow> rows_of_tap(const Window& window, std::int64_t tap, const std::vector<std::int64_t>& from,
+                                const std::vector<std::int64_t>& to) {
+  std::vector<TapRow> rows = {{0, 0, 1, 1}};
+  std::int64_t from_stride = 1, to_stride = 1;
+  for (int i = window.spatial(); i-- > 0;) {
+    const auto s = static_cast<std::size_t>(i);
+    const std::int64_t first = tap % window.kernel[s] * window.dilations[s] - window.begin(i);
+    tap /= window.kernel[s];
+    const std::int64_t stride = window.strides[s];
+    const std::int64_t low = first >= 0 ? 0 : (-first + stride - 1) / stride;
+    const std::int64_t high =
+        first >= from[s + 2] ? 0 : std::min(to[s + 2], (from[s + 2] - 1 - first) / stride + 1);
+    if (low >= high) return {};
+    if (i == window.spatial() - 1) {
+      rows = {{low, first + low * stride, stride, high - low}};
+    } else {
+      std::vector<TapRow> all;
+      for (std::int64_t at = low; at < high; ++at) {
+        for (const TapRow& row : rows)
+          all.push_back(
+              {row.to + at * to_stride, row.from + (first + at * stride) * from_stride, row.step, row.count});
+      }
+      rows = std::move(all);
+    }
+    from_stride *= from[s + 2];
+    to_stride *= to[s + 2];
+  }
+  return rows;
+}
+
+/// y[i] += x[i * step] * factor.
+void add_scaled(double* y, const double* x, std::int64_t step, double factor, std::int64_t count) {
+  if (step == 1) {
+    for (std::int64_t i = 0; i < count; ++i) y[i] += x[i] * factor;
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) y[i] += x[i * step] * factor;
+  }
+}
+
+std::int64_t product_of(const std::vector<std::int64_t>& sizes, std::size_t first) {
+  return std::accumulate(sizes.begin() + static_cast<std::ptrdiff_t>(first), sizes.end(), std::int64_t{1},
+                         std::multiplies<>());
 }
 
 }  // namespace
@@ -85,32 +139,29 @@ Shape convolution_shape(const NodeView& node) {
 }
 
 RealTensor convolve(const RealTensor& x, const RealTensor& w, const Window& window, std::int64_t group) {
-  const int spatial = window.spatial();
   RealTensor y;
   y.shape = {x.shape[0], w.shape[0]};
-  for (int i = 0; i < spatial; ++i) {
+  for (int i = 0; i < window.spatial(); ++i) {
     y.shape.push_back(window_count(window, i, x.shape[i + 2], false));
   }
-  y.values.assign(static_cast<std::size_t>(product(y.shape)), 0.0);
-  const std::int64_t group_inputs = w.shape[1];
-  const std::int64_t group_outputs = w.shape[0] / group;
-  const Shape x_strides = row_major_strides(x.shape);
+  const std::vector<std::int64_t> from = numbers_of(x.shape), to = numbers_of(y.shape);
+  const std::int64_t batch = to[0], outputs = to[1], inputs = w.shape[1];
   const std::int64_t taps = product(shape_of(window.kernel));
-  Shape at(y.shape.size(), 0);
-  for (std::size_t position = 0; position < y.values.size(); ++position) {
-    poll_interrupt();
-    unravel(static_cast<std::int64_t>(position), y.shape, at);
-    double sum = 0;
-    for (std::int64_t tap = 0; tap < taps; ++tap) {
-      std::int64_t offset = at[0] * x_strides[0] + at[1] / group_outputs * group_inputs * x_strides[1];
-      const std::optional<std::int64_t> spot = tap_offset(window, tap, at, x.shape, x_strides);
-      if (!spot) continue;
-      offset += *spot;
-      const double* xp = x.values.data() + offset;
-      const double* wp = w.values.data() + at[1] * group_inputs * taps + tap;
-      for (std::int64_t c = 0; c < group_inputs; ++c) sum += xp[c * x_strides[1]] * wp[c * taps];
+  const std::int64_t x_plane = product_of(from, 2), y_plane = product_of(to, 2);
+  y.values.assign(static_cast<std::size_t>(batch * outputs * y_plane), 0.0);
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    const std::vector<TapRow> rows = rows_of_tap(window, tap, from, to);
+    for (std::int64_t map = 0; map < batch * outputs; ++map) {
+      const std::int64_t n = map / outputs, m = map % outputs;
+      const double* xp = x.values.data() + (n * from[1] + m / (outputs / group) * inputs) * x_plane;
+      const double* wp = w.values.data() + m * inputs * taps + tap;
+      double* yp = y.values.data() + map * y_plane;
+      for (const TapRow& row : rows) {
+        poll_interrupt();
+        for (std::int64_t c = 0; c < inputs; ++c)
+          add_scaled(yp + row.to, xp + c * x_plane + row.from, row.step, wp[c * taps], row.count);
+      }
     }
-    y.values[position] = sum;
   }
   return y;
 }
@@ -132,6 +183,7 @@ RealTensor convolve_transposed(const RealTensor& x, const RealTensor& w, const W
   y.values.assign(static_cast<std::size_t>(product(y.shape)), 0.0);
   const std::int64_t taps = product(shape_of(window.kernel));
   const Shape y_strides = row_major_strides(y.shape);
+  const std::int64_t plane = y_strides[1].constant();
   Shape at(x.shape.size(), 0);
   for (std::size_t position = 0; position < x.values.size(); ++position) {
     poll_interrupt();
@@ -143,7 +195,7 @@ RealTensor convolve_transposed(const RealTensor& x, const RealTensor& w, const W
       offset += *spot;
       const double* wp = w.values.data() + at[1] * group_outputs * taps + tap;
       for (std::int64_t m = 0; m < group_outputs; ++m) {
-        y.values[static_cast<std::size_t>(offset + m * y_strides[1])] += x.values[position] * wp[m * taps];
+        y.values[static_cast<std::size_t>(offset + m * plane)] += x.values[position] * wp[m * taps];
       }
     }
   }

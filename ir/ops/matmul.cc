@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <type_traits>
+#include <vector>
+
 #include "base/interrupt.h"
 #include "ir/ops/product_shape.h"
 #include "ir/ops/reduced.h"
@@ -41,6 +45,60 @@ void infer(InferContext& context) {
   context.set_result(0, type, product_shape(context.shape(0), context.shape(1)));
 }
 
+/// Sums of products in the order of the depth, of numbers as double, or as integers modulo 2^64.
+template <class Number>
+class MatrixProduct {
+ public:
+  MatrixProduct(const Tensor& a, const Tensor& b, Tensor& y) : a_(a), b_(b), y_(y) {}
+
+  /// Multiplies the matrices that begin at these elements.
+  void multiply(std::int64_t a, std::int64_t b, std::int64_t y, std::int64_t rows, std::int64_t columns,
+                std::int64_t depth) {
+    constexpr std::int64_t kMostSums = 1 << 16;
+    // For so many rows a row of b is read once.
+    const std::int64_t together = std::max<std::int64_t>(1, kMostSums / std::max<std::int64_t>(1, columns));
+    std::vector<Number> sums, row(static_cast<std::size_t>(columns));
+    for (std::int64_t first = 0; first < rows; first += together) {
+      const std::int64_t count = std::min(together, rows - first);
+      sums.assign(static_cast<std::size_t>(count * columns), Number{0});
+      for (std::int64_t k = 0; k < depth; ++k) {
+        poll_interrupt();
+        for (std::int64_t n = 0; n < columns; ++n)
+          row[static_cast<std::size_t>(n)] = read(b_, b + k * columns + n);
+        for (std::int64_t m = 0; m < count; ++m) {
+          const Number factor = read(a_, a + (first + m) * depth + k);
+          Number* const sum = sums.data() + m * columns;
+          for (std::int64_t n = 0; n < columns; ++n) sum[n] += factor * row[static_cast<std::size_t>(n)];
+        }
+      }
+      for (std::int64_t i = 0; i < count * columns; ++i)
+        write(y + first * columns + i, sums[static_cast<std::size_t>(i)]);
+    }
+  }
+
+ private:
+  static constexpr bool kIsReal = std::is_same_v<Number, double>;
+
+  static Number read(const Tensor& tensor, std::int64_t i) {
+    if constexpr (kIsReal) {
+      return tensor.real_at(i);
+    } else {
+      return static_cast<Number>(tensor.int_at(i));
+    }
+  }
+  void write(std::int64_t i, Number sum) {
+    if constexpr (kIsReal) {
+      y_.set(i, Scalar::of_real(y_.element(), sum));
+    } else {
+      y_.set(i, Scalar::of_integer(y_.element(), static_cast<std::int64_t>(sum)));
+    }
+  }
+
+  const Tensor& a_;
+  const Tensor& b_;
+  Tensor& y_;
+};
+
 std::vector<Tensor> evaluate(const EvaluateContext& context) {
   const Tensor& a = *context.value(0);
   const Tensor& b = *context.value(1);
@@ -48,7 +106,6 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
   const std::size_t rank = out.size();
   const std::int64_t rows = out[rank - 2], columns = out[rank - 1], depth = a.shape().back();
   Tensor y(TensorType{a.element(), out});
-  const bool real = is_float(a.element());
   const auto matrix_of = [&](const Tensor& t, std::int64_t batch) {
     // Position of the batch entry in an operand that may broadcast along some batch axes.
     const Shape& shape = t.shape();
@@ -66,24 +123,11 @@ std::vector<Tensor> evaluate(const EvaluateContext& context) {
   };
   const std::int64_t batches = rows * columns == 0 ? 0 : y.count() / (rows * columns);
   for (std::int64_t batch = 0; batch < batches; ++batch) {
-    const std::int64_t a0 = matrix_of(a, batch), b0 = matrix_of(b, batch);
-    for (std::int64_t m = 0; m < rows; ++m) {
-      for (std::int64_t n = 0; n < columns; ++n) {
-        poll_interrupt();
-        double sum = 0;
-        std::uint64_t exact = 0;
-        for (std::int64_t k = 0; k < depth; ++k) {
-          const Scalar p = a.at(a0 + m * depth + k), q = b.at(b0 + k * columns + n);
-          if (real) {
-            sum += p.real * q.real;
-          } else {
-            exact += static_cast<std::uint64_t>(p.integer) * static_cast<std::uint64_t>(q.integer);
-          }
-        }
-        y.set((batch * rows + m) * columns + n,
-              real ? Scalar::of_real(a.element(), sum)
-                   : Scalar::of_integer(a.element(), static_cast<std::int64_t>(exact)));
-      }
+    const std::int64_t a0 = matrix_of(a, batch), b0 = matrix_of(b, batch), y0 = batch * rows * columns;
+    if (is_float(a.element())) {
+      MatrixProduct<double>(a, b, y).multiply(a0, b0, y0, rows, columns, depth);
+    } else {
+      MatrixProduct<std::uint64_t>(a, b, y).multiply(a0, b0, y0, rows, columns, depth);
     }
   }
   return {y};
