@@ -130,6 +130,13 @@ void add_code(std::string& out, std::string_view line) {
   out += rest;
 }
 
+/// Where the entry of a line of a table begins, "model     of PyTorch"; 0: it is prose.
+std::size_t column_of_entry(std::string_view text) {
+  const std::size_t blanks = text.find("  ");
+  const bool is_word = blanks != kNone && blanks > 0 && text.find(' ') == blanks;
+  return is_word ? std::min(text.find_first_not_of(' ', blanks), text.size()) : 0;
+}
+
 void add_c_line(std::string& out, std::string_view line) {
   const std::string indent(indent_of(line), ' ');
   const std::string_view text = line.substr(indent.size());
@@ -141,9 +148,13 @@ void add_c_line(std::string& out, std::string_view line) {
     add_words(out, line, indent.size() + 3, indent + "// ");
     return;
   }
-  if (text.substr(0, 2) == "/*" || text.substr(0, 2) == "* ") {
-    const bool is_whole = text[0] == '/';
-    add_words(out, line, indent.size() + 3, indent + (is_whole ? "   " : "*   "));
+  if (text.substr(0, 2) == "/*") {
+    add_words(out, line, indent.size() + 3, indent + (text.substr(0, 3) == "/**" ? " * " : "   "));
+    return;
+  }
+  if (text.substr(0, 2) == "* ") {
+    add_words(out, line, indent.size() + 2,
+              indent + "* " + std::string(column_of_entry(text.substr(2)), ' '));
     return;
   }
   const std::string_view code = code_of(line);
@@ -151,7 +162,9 @@ void add_c_line(std::string& out, std::string_view line) {
     add_code(out, line);
     return;
   }
-  add_c_line(out, indent + std::string(line.substr(code.size())));
+  std::string comment(line.substr(code.size()));
+  if (comment.substr(0, 4) == "/**<") comment.erase(3, 1);  // what it is about comes behind it now
+  add_c_line(out, indent + comment);
   out += '\n';
   add_code(out, code.substr(0, code.find_last_not_of(' ') + 1));
 }
@@ -220,6 +233,15 @@ class Markdown {
   std::vector<std::string_view> paragraph_;  // so far
 };
 
+/// What further lines begin with of a comment that begins in this line, "  /** ", and goes on in the next one; empty:
+/// none does.
+std::string prefix_of_block(std::string_view line, std::string_view next) {
+  const std::size_t indent = indent_of(line);
+  if (line.substr(indent, 4) != "/** " || line.find("*/") != kNone) return {};
+  const std::string prefix = std::string(indent, ' ') + " * ";
+  return next.substr(0, prefix.size()) == prefix ? prefix : "";
+}
+
 /// What a line of nothing but a comment begins with, blanks and all; empty: it is none.
 std::string_view comment_prefix(std::string_view line, bool is_c) {
   const std::size_t indent = indent_of(line);
@@ -248,7 +270,7 @@ std::string with_filled_comments(std::string text, bool is_c) {
     std::string line = std::move(carried);
     carried.clear();
     const std::string_view next(text.data() + begin, end - begin);
-    const std::string_view prefix = comment_prefix(next, is_c);
+    std::string prefix(comment_prefix(next, is_c));
     if (line.empty()) {
       line = next;
     } else {
@@ -257,10 +279,11 @@ std::string with_filled_comments(std::string text, bool is_c) {
     begin = end + 1;
     const std::string_view behind =
         begin < text.size() ? std::string_view(text).substr(begin, text.find('\n', begin) - begin) : "";
+    if (is_c && prefix.empty()) prefix = prefix_of_block(next, behind);
     if (line.size() > kMostColumns && !prefix.empty() && goes_on(behind, prefix)) {
-      const Break at = break_of_words(line, prefix.size(), Words::kWhole);
+      const Break at = break_of_words(line, prefix.size() + 1, Words::kWhole);
       if (at.end != kNone && line.size() - at.next + prefix.size() < kMostColumns) {
-        carried = std::string(prefix) + line.substr(at.next);
+        carried = prefix + line.substr(at.next);
         line.resize(at.end);
       }
     }

@@ -60,6 +60,20 @@ TEST(LineBreaks, CommentsThatGoOnAreFilledAnew) {
             "# " + kLong + " some further\n# words and " + kLong + " more\n");
 }
 
+TEST(LineBreaks, CommentsOfAnInterface) {
+  // What is about the code before it is about the code behind it, where it went there.
+  EXPECT_EQ(with_short_lines("a.h", "  int " + kLong + "; /**< what it is */\n"),
+            "  /** what it is */\n  int " + kLong + ";\n");
+  EXPECT_EQ(with_short_lines("a.h", "/** " + kLong + " some further words\n * and more. */\n"),
+            "/** " + kLong + " some further\n * words and more. */\n");
+  EXPECT_EQ(with_short_lines("a.h", "/** " + kLong + " some further words. */\n"),
+            "/** " + kLong + " some further\n * words. */\n");
+  EXPECT_EQ(with_short_lines("a.h", " * " + kLong + " some further words. */\n"),
+            " * " + kLong + " some further\n * words. */\n");
+  EXPECT_EQ(with_short_lines("a.h", " * model   " + kLong + " some further words\n"),
+            " * model   " + kLong + " some\n *         further words\n");
+}
+
 TEST(LineBreaks, BodiesOfOneLine) {
   EXPECT_EQ(with_short_lines("a.cpp", "int f(int " + kLong + ") { return call(1, 2); }\n"),
             "int f(int " + kLong + ") {\n  return call(1, 2);\n}\n");
