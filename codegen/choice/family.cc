@@ -99,6 +99,18 @@ Ranking rank(const ir::Problem& problem, const Machine& machine, const KernelFam
   return ranking;
 }
 
+void prefer_layout(Ranking& ranking, const ir::Problem& problem, Target target) {
+  const auto lies_so = [&](const Candidate& candidate) {
+    const Recipe& recipe = candidate.family->recipe(target);
+    const std::optional<ir::AxisOrder> wanted = recipe.layout ? recipe.layout(problem).result : std::nullopt;
+    if (!wanted || wanted->empty()) return true;
+    const ir::ProblemOperand& result = problem.results[0];
+    const auto inner = static_cast<std::size_t>(wanted->back());
+    return result.shape[inner] == 1 || result.strides[inner] == 1;
+  };
+  std::stable_partition(ranking.taken.begin(), ranking.taken.end(), lies_so);
+}
+
 std::string to_string(const Recipe& recipe, const KernelPlan& plan) {
   std::string text;
   for (std::size_t i = 0; i < plan.fields.size(); ++i) {

@@ -112,6 +112,9 @@ struct Ranking {
 /// `forced`: the only family that is asked; nullptr: all of the kind. With machine.smallest_scratch the least
 /// scratch comes first, else the least time; extra weights count as time by machine.weight_price.
 Ranking rank(const ir::Problem& problem, const Machine& machine, const KernelFamily* forced = nullptr);
+/// Where the problem's result lies as it will: families that ask for another layout, and would store with strides,
+/// go last.
+void prefer_layout(Ranking& ranking, const ir::Problem& problem, Target target);
 
 /// "tile k64x64, splits 2" of a plan, by the names of its fields; empty when there are none.
 std::string to_string(const Recipe& recipe, const KernelPlan& plan);

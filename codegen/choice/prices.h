@@ -12,6 +12,7 @@ class MachinePrices final : public ir::KernelPrices {
   std::optional<ir::ElementType> factor_type() const override;
   std::vector<std::int64_t> channel_units() const override;
   bool checks_where_used() const override { return machine_.target == Target::kCuda; }
+  std::int64_t moved(std::int64_t bytes) const override;
   std::vector<ir::LayoutOffer> offers(const ir::Problem& problem) const override;
 
  private:

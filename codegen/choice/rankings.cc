@@ -11,7 +11,9 @@ const Ranking& Rankings::of(const ir::Problem& problem, const KernelFamily* forc
   });
   if (at != same_text.end()) return at->ranking;
   same_text.push_back({problem, forced, rank(problem, machine_, forced)});
-  return same_text.back().ranking;
+  Ranking& ranking = same_text.back().ranking;
+  if (is_laid_) prefer_layout(ranking, problem, machine_.target);
+  return ranking;
 }
 
 }  // namespace gcompile

@@ -13,7 +13,9 @@ namespace gcompile {
 /// change meanwhile.
 class Rankings {
  public:
-  explicit Rankings(Machine machine) : machine_(std::move(machine)) {}
+  /// `is_laid`: results lie as the problems say (prefer_layout).
+  explicit Rankings(Machine machine, bool is_laid = false)
+      : machine_(std::move(machine)), is_laid_(is_laid) {}
   const Machine& machine() const { return machine_; }
   /// What rank() says; the reference stays good.
   const Ranking& of(const ir::Problem& problem, const KernelFamily* forced = nullptr);
@@ -25,6 +27,7 @@ class Rankings {
     Ranking ranking;
   };
   Machine machine_;
+  bool is_laid_;
   std::map<std::string, std::list<Known>> known_;  // by the text of the problem, which does not say all of it
 };
 

@@ -54,11 +54,12 @@ struct StackUse {
 
 /// The stack of kernels, of which one runs at a time.
 constexpr StackUse kStackOfKernels[] = {
-    {"gcrt/cpu/attention.h", {18, 36, 27, 36}},        // scores and sums of some rows
-    {"gcrt/cpu/image/conv_dot.h", {5, 5, 6, 8}},       // sums of some pixels
-    {"gcrt/cpu/image/conv_tile.h", {18, 18, 18, 19}},  // edges of images, beside zeros
-    {"gcrt/cpu/image/winograd.h", {3, 3, 4, 6}},       // products of a strip of tiles
-    {"gcrt/cpu/product/decode.h", {21, 21, 21, 50}},   // a part of the decoded weights, and sums
+    {"gcrt/cpu/attention.h", {18, 36, 27, 36}},          // scores and sums of some rows
+    {"gcrt/cpu/image/conv_dot.h", {5, 5, 6, 8}},         // sums of some pixels
+    {"gcrt/cpu/image/conv_planes.h", {14, 14, 15, 17}},  // edges of images, and sums of a tile
+    {"gcrt/cpu/image/conv_tile.h", {18, 18, 18, 19}},    // edges of images, beside zeros
+    {"gcrt/cpu/image/winograd.h", {3, 3, 4, 6}},         // products of a strip of tiles
+    {"gcrt/cpu/product/decode.h", {21, 21, 21, 50}},     // a part of the decoded weights, and sums
 };
 /// The stack of any schedule with its kernels' calls;
 /// the products of which kernels are made hold at most registers.

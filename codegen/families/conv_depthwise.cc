@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "codegen/calls/cuda_precision.h"
+#include "codegen/calls/cuda_shapes.h"
 #include "codegen/choice/refusals.h"
 #include "codegen/kinds/conv_call.h"
 
@@ -21,7 +22,9 @@ Packing pack(const ir::Tensor& weights) {
 }
 
 std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machine) {
-  return conv_plans(problem, machine, 0.5, "depthwise2d");
+  // Windows that are not known when the kernel is compiled keep no weights in registers.
+  const bool is_known = gcrt::has_known_window(conv_shape(conv_image(problem)));
+  return conv_plans(problem, machine, is_known ? 0.5 : 0.25, "depthwise2d");
 }
 
 void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {

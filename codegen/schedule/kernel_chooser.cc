@@ -17,8 +17,8 @@ namespace gcompile {
 using ir::ValueId;
 
 KernelChooser::KernelChooser(KernelOptions options) : options_(std::move(options)) {
-  rankings_.emplace_back(machine());
-  for (const GpuArchitecture& gpu : options_.later) rankings_.emplace_back(machine_on(machine(), gpu));
+  rankings_.emplace_back(machine(), true);
+  for (const GpuArchitecture& gpu : options_.later) rankings_.emplace_back(machine_on(machine(), gpu), true);
 }
 
 ir::Problem KernelChooser::problem_of(const KernelTask& task) const {

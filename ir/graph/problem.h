@@ -102,6 +102,8 @@ class KernelPrices {
   /// Whether kernels of loops check run-time indices where they use them, so that a check costs no kernel of
   /// its own.
   virtual bool checks_where_used() const { return false; }
+  /// Picoseconds until so many bytes were read or written.
+  virtual std::int64_t moved(std::int64_t) const { return 0; }
   /// What the families that take the problem offer, the fastest first.
   virtual std::vector<LayoutOffer> offers(const Problem& problem) const = 0;
 };

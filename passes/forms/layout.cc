@@ -81,6 +81,10 @@ class Assigner {
     for (const NodeId id : order) {
       if (auto offer = offer_of(id)) offers_.emplace(id, *std::move(offer));
     }
+    // What is behind a node was not weighed yet when it was, the first time.
+    for (int round = 0; round < 2; ++round) {
+      for (const auto& [id, offers] : alternatives_) weigh(id, offers);
+    }
     for (const ValueId input : graph_.inputs())
       strides_[input] = ir::row_major_strides(graph_.value(input).type.shape);
     for (const NodeId id : order) forward(id);
@@ -115,8 +119,90 @@ class Assigner {
     return std::nullopt;
   }
 
+  /// Whether tensors of both orders lie alike.
+  static bool is_same(const Shape& shape, const Order& a, const Order& b) {
+    return ir::same_layout(shape, ir::strides_in_order(shape, a), ir::strides_in_order(shape, b));
+  }
+
+  /// The fastest kernel of each layout.
+  static std::vector<ir::LayoutOffer> by_layout(const std::vector<ir::LayoutOffer>& offers) {
+    std::vector<ir::LayoutOffer> out;
+    for (const ir::LayoutOffer& offer : offers) {
+      const auto lies_alike = [&](const ir::LayoutOffer& other) {
+        return other.result == offer.result && other.operands == offer.operands;
+      };
+      if (offer.result && std::none_of(out.begin(), out.end(), lies_alike)) out.push_back(offer);
+    }
+    return out;
+  }
+
+  /// The operand of a loop whose order its result takes over: the largest whose axes the result keeps.
+  std::optional<ValueId> leader_of(const ir::Node& node, const LoopForm& loops) const {
+    std::optional<ValueId> leader;
+    std::int64_t largest = 0;
+    for (const ScalarNode& load : loops.dag.nodes()) {
+      if (load.op != ScalarOp::kLoad || !keeps_axes(loops, load)) continue;
+      const ValueId operand = node.operands[load.operand];
+      const std::int64_t elements = ir::highest(ir::element_count(shape(operand)));
+      const bool lies_somewhere = graph_.value(operand).producer.valid() || graph_.is_input(operand);
+      if (elements <= largest || graph_.constant(operand) || !lies_somewhere) continue;
+      largest = elements;
+      leader = operand;
+    }
+    return leader;
+  }
+
+  /// Nodes between two contractions that are looked through.
+  static constexpr int kMostBetween = 8;
+
+  /// The order in which a value comes, as far as its makers have chosen; nullopt: that is not known.
+  std::optional<Order> comes_in(ValueId value, int nodes = kMostBetween) const {
+    const NodeId producer = graph_.value(value).producer;
+    if (!producer.valid()) return Order{};
+    if (const ir::LayoutOffer* chosen = offer(producer)) return chosen->result;
+    const auto* loops = std::get_if<LoopForm>(graph_.node(producer).form.get());
+    if (!loops || nodes == 0) return std::nullopt;
+    const std::optional<ValueId> leader = leader_of(graph_.node(producer), *loops);
+    return leader && shape(*leader).size() == shape(value).size() ? comes_in(*leader, nodes - 1)
+                                                                  : std::nullopt;
+  }
+
+  /// The order that the first reader wants, directly or behind loops.
+  std::optional<Order> goes_in(ValueId value, int nodes = kMostBetween) const {
+    for (const ir::Use& use : graph_.value(value).uses) {
+      if (!use.node.valid()) return Order{};
+      if (const Order* wanted = wish(use)) return *wanted;
+      const ir::Node& reader = graph_.node(use.node);
+      const auto* loops = std::get_if<LoopForm>(reader.form.get());
+      if (!loops || nodes == 0 || shape(reader.results[0]).size() != shape(value).size()) continue;
+      if (leader_of(reader, *loops) != value) continue;
+      if (const std::optional<Order> wanted = goes_in(reader.results[0], nodes - 1)) return wanted;
+    }
+    return std::nullopt;
+  }
+
+  /// Takes the layout that is cheapest with what has to be turned before the node and behind it.
+  void weigh(NodeId id, const std::vector<ir::LayoutOffer>& offers) {
+    poll_interrupt();
+    const ir::Node& node = graph_.node(id);
+    const std::optional<Order> before = comes_in(node.operands[0]), behind = goes_in(node.results[0]);
+    const auto turned = [&](ValueId value, const std::optional<Order>& lies,
+                            const std::optional<Order>& wanted) {
+      if (!lies || !wanted || is_same(shape(value), *lies, *wanted)) return std::int64_t{0};
+      return prices_->moved(2 * ir::highest(graph_.value(value).type.bytes()));
+    };
+    std::optional<std::int64_t> least;
+    for (const ir::LayoutOffer& offer : offers) {
+      const std::int64_t price = offer.picoseconds + turned(node.operands[0], before, offer.operands[0]) +
+                                 turned(node.results[0], offer.result, behind);
+      if (least && price >= *least) continue;
+      least = price;
+      offers_.insert_or_assign(id, offer);
+    }
+  }
+
   /// The layout of the fastest kernel; nullopt: it has no wish.
-  std::optional<ir::LayoutOffer> offer_of(NodeId id) const {
+  std::optional<ir::LayoutOffer> offer_of(NodeId id) {
     if (const auto* loops = std::get_if<LoopForm>(graph_.node(id).form.get()))
       return offer_of_positions(graph_.node(id), *loops);
     const auto dense = [&](ValueId value) { return ir::row_major_strides(shape(value)); };
@@ -127,6 +213,8 @@ class Assigner {
     if (!problem) return std::nullopt;
     if (prices_) {
       const std::vector<ir::LayoutOffer> offers = prices_->offers(*problem);
+      std::vector<ir::LayoutOffer> layouts = by_layout(offers);
+      if (layouts.size() > 1) alternatives_.emplace_back(id, std::move(layouts));
       return offers.empty() || !offers[0].result ? std::nullopt : std::optional(offers[0]);
     }
     const ir::Kind kind = problem->kind();
@@ -185,18 +273,8 @@ class Assigner {
       decide(result, wanted_.at(result));
       return;
     }
-    // The largest operand whose axes the result keeps passes its order on.
-    std::int64_t largest = 0;
-    Order order;
-    for (const ScalarNode& load : loops.dag.nodes()) {
-      if (load.op != ScalarOp::kLoad || !keeps_axes(loops, load)) continue;
-      const ValueId operand = node.operands[load.operand];
-      const auto known = strides_.find(operand);
-      if (known == strides_.end() || ir::highest(ir::element_count(shape(operand))) <= largest) continue;
-      largest = ir::highest(ir::element_count(shape(operand)));
-      order = order_of(shape(operand), known->second);
-    }
-    decide(result, std::move(order));
+    const std::optional<ValueId> leader = leader_of(node, loops);
+    decide(result, leader ? order_of(shape(*leader), strides_.at(*leader)) : Order{});
   }
 
   /// A product whose only reader permutes its axes is written in the permuted order at once, when the last
@@ -346,6 +424,7 @@ class Assigner {
   ir::Graph& graph_;
   const ir::KernelPrices* prices_;
   std::map<NodeId, ir::LayoutOffer> offers_;
+  std::vector<std::pair<NodeId, std::vector<ir::LayoutOffer>>> alternatives_;  // in the order of the graph
   bool settled_ = false;
   std::map<ValueId, Shape> strides_;  // predicted; absent for constants
   std::map<ValueId, Order> wanted_;

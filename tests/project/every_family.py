@@ -21,7 +21,7 @@ NOT_THERE = {
     ("conv.winograd2", "cuda"): IMAGES, ("conv.winograd4", "cuda"): IMAGES, ("conv.winograd2_integer", "cuda"): IMAGES,
     ("conv.winograd4_integer", "cuda"): IMAGES, ("conv_transpose.integer", "cuda"): "elements of float32",
     ("product.cublaslt", "cpp"): "a library of CUDA", ("product.decode", "cuda"): "weights without scales of their own",
-    ("product.decode_integer", "cuda"): "weights without scales of their own",
+    ("product.decode_integer", "cuda"): "weights without scales of their own", ("conv.planes", "cuda"): IMAGES,
 }
 # Which model asks for a family on a target that does not have it: that of the run which forces it on the other, or this.
 ASKED = {"conv.wgmma": ("windows_cpp", "first"), "product.wgmma": ("images_cpp", "product")}
