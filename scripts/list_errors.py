@@ -64,7 +64,7 @@ HELP = {
     "E0301": "The operator exists, but not with these types, sizes or attributes; the message says which.",
     "E0302": "The message says what is not supported.",
     "E0303": "The message says which limit or condition is not met.",
-    "E0304": "Only dense tensors can be inputs. The number of elements of 4 and 2 bits is settled when the model is compiled: "
+    "E0304": "Only dense tensors, and sequences and optionals of them, can be inputs. The number of elements of 4 and 2 bits is settled when the model is compiled: "
              "`--dim` and `--shape` bind sizes.",
     "E0307": "Put the file that the message names back beside the model, whole: `git lfs pull` fetches one that Git LFS "
              "holds, `onnx.save(model, path, save_as_external_data=False)` writes a model without.",
@@ -85,12 +85,16 @@ HELP = {
              "there too.",
     "W0409": "Check which output is meant to feed the input. Names are a hint only: if the pair is right, nothing has to "
              "be done.",
+    "E0410": "Say with `--elements INPUT=COUNT` how many tensors a sequence has; each becomes an input of its own, `INPUT_0`, "
+             "`INPUT_1` and so on. `--elements INPUT=none` is an optional without a value, `INPUT=1` one with it.",
+    "E0411": "A sequence has 0 tensors or more, an optional 1, or is none.",
     "E0501": "The exporter or an editing tool lost a node. Load the model with `onnx.checker`.",
     "E0502": "Every name must be defined once.",
     "E0503": "A graph has no loops; the message lists the nodes of the cycle.",
     "E0504": "An If has one condition and two graphs without inputs that return the same number of values; the body of a Loop "
              "or Scan takes and gives what the definition lists.",
     "E0505": "A model without outputs computes nothing.",
+    "W0509": "Nothing, if that is meant; else look at `--elements` and at the conditions of the model's Ifs.",
     "W0508": "Nothing, if the defaults are what is wanted. To have such an input, remove its initializer from the model.",
     "W0507": "Nothing: both outputs hold the same. List the output once to be rid of the copy.",
     "W0506": "Nothing, if the Constant nodes agree.",
@@ -134,14 +138,14 @@ CAUSES = {
     "E0301": "There is no kernel for what the node asks of an operator that is otherwise supported.",
     "E0302": "The model needs something that no program emitted by gcompile does.",
     "E0303": "What is asked for lies outside a limit, or contradicts something else that is asked for.",
-    "E0304": "An input of the model is a sequence, a map, an optional or sparse, or packs elements whose number is open.",
+    "E0304": "An input of the model is a map, a sequence of others than tensors, or sparse, or packs elements whose number is open.",
     "E0307": "The weights of the model lie in a file of their own (ONNX calls it external data) that is missing, cut off, or "
              "not inside the model's folder.",
     "E0306": "`--kernel` names a node that no step of the family's kind computes.",
     "W0305": "A product is computed in another format than `--precision` names, because the GPU or the values do not "
              "allow it.",
     "E0401": "A dimension of an input has a name or nothing where a size should be, and no option gives it one.",
-    "E0402": "`--shape`, `--set` or `--state` names an input or an output that is not there.",
+    "E0402": "`--shape`, `--set`, `--elements` or `--state` names an input or an output that is not there.",
     "E0403": "Options, or an option and the model, give one dimension different sizes.",
     "E0404": "`--dim` names no dimension of the model's inputs.",
     "W0405": "Two inputs have a dimension of the same name, and the model's arithmetic treats them as different sizes.",
@@ -149,11 +153,14 @@ CAUSES = {
     "W0407": "A size of 0 leaves every output without elements.",
     "W0408": "The graph leaves fewer sizes than `--dim` asks for.",
     "W0409": "Of two outputs of the same type `--state` names the one whose name is less like the input's.",
+    "E0410": "An input of the model is a sequence or an optional, and nothing says how many tensors it is.",
+    "E0411": "`--elements` gives an input a number of tensors that its type does not allow.",
     "E0501": "A node reads a value that nothing makes.",
     "E0502": "Two nodes, inputs or constants make a value of the same name.",
     "E0503": "Nodes need each other's results, directly or through others.",
-    "E0504": "An If, Loop or Scan of the model is not formed as the operator's definition says.",
+    "E0504": "An If, a loop or an operator of sequences is not formed as the operator's definition says.",
     "E0505": "The graph lists no output.",
+    "W0509": "An output of the model is a sequence without elements or an optional without a value.",
     "W0508": "An input of the model has an initializer of its name, and gcompile takes that for its value.",
     "W0507": "The graph lists a value twice among its outputs.",
     "W0506": "Two constants have the same name.",

@@ -45,6 +45,8 @@ std::string canonical_options(const Options& options) {
   for (const std::string& dim : options.dims) add("--dim", dim);
   for (const std::string& shape : options.shapes) add("--shape", shape);
   for (const std::string& set : options.sets) add("--set", set);
+  for (const auto& [input, count] : options.import.bindings.elements)
+    add("--elements", fmt::format("{}={}", input, count ? std::to_string(*count) : "none"));
   for (const auto& [input, output] : options.import.states) add("--state", input + "=" + output);
   std::vector<std::string> disabled = options.disabled;
   std::sort(disabled.begin(), disabled.end());

@@ -80,6 +80,13 @@ void add_set(Options& options, const std::string& text) {
   options.import.bindings.sets.push_back(std::move(set));
 }
 
+void add_elements(Options& options, const std::string& text) {
+  frontend::ElementsBinding elements = frontend::parse_elements_binding(text);
+  expect_new(options.import.bindings.elements, "--elements", elements.input,
+             [](const auto& other) { return other.input; });
+  options.import.bindings.elements.push_back(std::move(elements));
+}
+
 void add_state(Options& options, const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {

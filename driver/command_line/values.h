@@ -15,6 +15,7 @@ std::int64_t number_of(const char* option, const std::string& text, std::int64_t
 void add_dim(Options& options, const std::string& text);
 void add_shape(Options& options, const std::string& text);
 void add_set(Options& options, const std::string& text);
+void add_elements(Options& options, const std::string& text);
 void add_state(Options& options, const std::string& text);
 void add_forced_kernel(Options& options, const std::string& text);
 void set_cpu(Options& options, const std::string& text);

@@ -68,7 +68,10 @@ class Verifier {
     if (!options_.keep.empty()) claim_folder(options_.keep);
     const bool has_sizes = !options_.size_lists.empty() || !options_.import.bindings.bounds.empty();
     if (has_sizes && !options_.layers) {
-      verify_project(options_, options_.data.empty() ? Cases() : read_test_cases(options_.data, options_));
+      const Cases cases = options_.data.empty() ? Cases() : read_test_cases(options_.data, options_);
+      Options options = options_;
+      if (!cases.empty()) bind_elements(options, cases.front());
+      verify_project(options, cases);
     } else if (options_.data.empty()) {
       // Kernels are judged in a program of their own for each choice of sizes.
       for (const SizeChoice& choice : size_choices(options_)) verify_project(choice.options, {});
@@ -79,6 +82,7 @@ class Verifier {
       for (TestCase& test : read_test_cases(options_.data, options_)) {
         std::string shapes;
         for (const auto& [name, tensor] : test.inputs) shapes += name + ir::to_string(tensor.shape());
+        for (const auto& [name, count] : test.elements) shapes += count ? name : name + "!";
         if (groups.count(shapes) == 0) order.push_back(shapes);
         groups[shapes].push_back(std::move(test));
       }
@@ -87,6 +91,7 @@ class Verifier {
         options.size_lists.clear();
         options.import.bindings.bounds.clear();
         bind_shapes(options, groups[shapes].front());
+        bind_elements(options, groups[shapes].front());
         verify_project(options, std::move(groups[shapes]));
       }
     }

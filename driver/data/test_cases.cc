@@ -8,7 +8,7 @@
 
 #include "base/diagnostics.h"
 #include "driver/data/tensor_files.h"
-#include "frontend/files/model_inputs.h"
+#include "frontend/files/model_ports.h"
 #include "frontend/import/data_files.h"
 
 namespace gcompile {
@@ -57,11 +57,13 @@ Tensors from_pb(std::vector<frontend::NamedTensor> tensors) {
   return out;
 }
 
-void read_folder(const std::string& folder, const Options& options, const std::vector<std::string>& names,
+void read_folder(const std::string& folder, const Options& options, const frontend::ModelPorts& ports,
                  std::vector<TestCase>& cases) {
   if (fs::exists(folder + "/input_0.pb") || fs::exists(folder + "/output_0.pb")) {
-    frontend::TestData data = frontend::read_test_data(folder, options.import.limits);
+    frontend::TestData data = frontend::read_test_data(folder, options.import.limits, ports);
     TestCase added;
+    added.elements = std::move(data.elements);
+    const std::vector<std::string> names = frontend::input_names(ports, added.elements);
     added.name = last_part(folder);
     added.inputs = match_inputs(folder, from_pb(std::move(data.inputs)), names);
     added.outputs = from_pb(std::move(data.outputs));
@@ -71,6 +73,7 @@ void read_folder(const std::string& folder, const Options& options, const std::v
     if (!fs::exists(folder + "/outputs.npz")) fail(folder, "outputs.npz is missing");
     TestCase added;
     added.name = last_part(folder) + "/inputs.npz";
+    const std::vector<std::string> names = frontend::input_names(ports, options.import.bindings.elements);
     added.inputs = match_inputs(folder, from_npz(folder + "/inputs.npz"), names);
     added.outputs = from_npz(folder + "/outputs.npz");
     added.outputs_named = true;
@@ -84,11 +87,11 @@ std::vector<TestCase> read_test_cases(const std::string& folder, const Options& 
   std::error_code error;
   if (!fs::is_directory(folder, error))
     fail(folder, "no such folder", "check the path; without --data inputs are random");
-  const std::vector<std::string> names = frontend::model_input_names(options.model, options.import.limits);
+  const frontend::ModelPorts ports = frontend::model_ports(options.model, options.import.limits);
   std::vector<TestCase> cases;
-  read_folder(folder, options, names, cases);
+  read_folder(folder, options, ports, cases);
   for (const std::string& inner : frontend::test_data_folders(folder))
-    read_folder(inner, options, names, cases);
+    read_folder(inner, options, ports, cases);
   if (cases.empty()) {
     fail(folder, "holds no inputs",
          "it must hold input_0.pb and output_0.pb, inputs.npz and outputs.npz, or test_data_set_* folders of "
@@ -96,6 +99,15 @@ std::vector<TestCase> read_test_cases(const std::string& folder, const Options& 
          "without --data inputs are random");
   }
   return cases;
+}
+
+void bind_elements(Options& options, const TestCase& test) {
+  std::vector<frontend::ElementsBinding>& elements = options.import.bindings.elements;
+  for (const frontend::ElementsBinding& found : test.elements) {
+    const bool is_given = std::any_of(elements.begin(), elements.end(),
+                                      [&](const auto& each) { return each.input == found.input; });
+    if (!is_given) elements.push_back(found);
+  }
 }
 
 }  // namespace gcompile

@@ -16,11 +16,17 @@ struct TestCase {
   /// In graph order, unless named.
   std::vector<std::pair<std::string, ir::Tensor>> outputs;
   bool outputs_named = false;
+  /// How many tensors the data have for each sequence and optional among the model's inputs.
+  std::vector<frontend::ElementsBinding> elements;
 };
 
 /// All cases of a folder: input_K.pb and output_K.pb in it, inputs.npz and outputs.npz in it, and the same in
 /// its folders test_data_set_*. Inputs are matched with the model's by name, and where the names are others,
 /// by position. Throws CompileError (kInputOutput or kModel).
 std::vector<TestCase> read_test_cases(const std::string& folder, const Options& options);
+
+/// Numbers of tensors in sequences and optionals are those of the command line, and those of the case where it
+/// gives none.
+void bind_elements(Options& options, const TestCase& test);
 
 }  // namespace gcompile

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/diagnostics.h"
-#include "frontend/import/tensor_import.h"
+#include "frontend/files/tensor_import.h"
 #include "ir/graph/operator.h"
 #include "ir/ops/spelling.h"
 

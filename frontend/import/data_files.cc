@@ -1,6 +1,7 @@
 #include "frontend/import/data_files.h"
 
 #include <fmt/format.h>
+#include <onnx/onnx-data_pb.h>
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 
 #include "base/diagnostics.h"
 #include "frontend/files/file_bytes.h"
-#include "frontend/import/tensor_import.h"
+#include "frontend/files/tensor_import.h"
 #include "ir/graph/operator.h"
 
 namespace gcompile::frontend {
@@ -48,32 +49,102 @@ std::map<int, std::string> numbered(const std::string& folder, std::string_view 
   return found;
 }
 
-std::vector<NamedTensor> read_all(const std::string& folder, std::string_view prefix, const Limits& limits) {
+NamedTensor tensor_of(const onnx::TensorProto& proto, const std::string& path, const Limits& limits) {
+  try {
+    return {proto.name(), import_tensor(proto, limits, nullptr)};
+  } catch (const OperatorError& error) {
+    fail(ExitCode::kModel, path, error.message);
+  }
+}
+
+template <class Proto>
+Proto parsed(const std::string& path, const Limits& limits, const char* what) {
+  Proto proto;
+  if (!proto.ParseFromString(read_file(path, limits.file_bytes)))
+    fail(ExitCode::kModel, path, fmt::format("the file holds no {}", what));
+  return proto;
+}
+
+/// What a file holds of a value of the model's interface.
+struct Held {
   std::vector<NamedTensor> tensors;
-  for (const auto& [number, path] : numbered(folder, prefix, ".pb")) {
-    if (number != static_cast<int>(tensors.size())) {
-      fail(ExitCode::kInputOutput, folder, fmt::format("{}{}.pb is missing", prefix, tensors.size()));
+  bool is_none = false;
+};
+
+void add_elements(const onnx::SequenceProto& sequence, const ModelPort& port, const std::string& path,
+                  const Limits& limits, Held& held) {
+  const bool has_others = sequence.sparse_tensor_values_size() + sequence.sequence_values_size() +
+                              sequence.map_values_size() + sequence.optional_values_size() !=
+                          0;
+  if (has_others) fail(ExitCode::kModel, path, "the file holds a sequence of others than tensors");
+  for (const onnx::TensorProto& element : sequence.tensor_values()) {
+    NamedTensor tensor = tensor_of(element, path, limits);
+    tensor.name = port.element(held.tensors.size());
+    held.tensors.push_back(std::move(tensor));
+  }
+}
+
+Held read_value(const std::string& path, const ModelPort& port, const Limits& limits) {
+  Held held;
+  if (port.is_optional) {
+    const auto optional = parsed<onnx::OptionalProto>(path, limits, "optional");
+    if (optional.elem_type() == onnx::OptionalProto::TENSOR) {
+      held.tensors.push_back(tensor_of(optional.tensor_value(), path, limits));
+      held.tensors.back().name = port.name;
+    } else if (optional.elem_type() == onnx::OptionalProto::SEQUENCE && port.is_sequence) {
+      add_elements(optional.sequence_value(), port, path, limits, held);
+    } else if (optional.elem_type() != onnx::OptionalProto::UNDEFINED) {
+      fail(ExitCode::kModel, path, "the file holds an optional of neither a tensor nor a sequence");
     }
-    tensors.push_back(read_tensor_file(path, limits));
+    held.is_none = !optional.has_tensor_value() && !optional.has_sequence_value();
+    if (held.is_none) held.tensors.clear();
+  } else if (port.is_sequence) {
+    add_elements(parsed<onnx::SequenceProto>(path, limits, "sequence"), port, path, limits, held);
+  } else {
+    held.tensors.push_back(read_tensor_file(path, limits));
+  }
+  return held;
+}
+
+std::vector<NamedTensor> read_all(const std::string& folder, std::string_view prefix, const Limits& limits,
+                                  const std::vector<ModelPort>& ports,
+                                  std::vector<ElementsBinding>* elements) {
+  std::vector<NamedTensor> tensors;
+  std::size_t at = 0;
+  for (const auto& [number, path] : numbered(folder, prefix, ".pb")) {
+    if (number != static_cast<int>(at))
+      fail(ExitCode::kInputOutput, folder, fmt::format("{}{}.pb is missing", prefix, at));
+    const ModelPort port = at < ports.size() ? ports[at] : ModelPort{};
+    ++at;
+    Held held = read_value(path, port, limits);
+    if (elements && (port.is_sequence || port.is_optional)) {
+      const auto count = static_cast<std::int64_t>(held.tensors.size());
+      elements->push_back({port.name, held.is_none ? std::nullopt : std::optional(count)});
+    }
+    std::move(held.tensors.begin(), held.tensors.end(), std::back_inserter(tensors));
   }
   return tensors;
 }
 
 }  // namespace
 
+std::vector<std::string> input_names(const ModelPorts& ports, const std::vector<ElementsBinding>& elements) {
+  std::vector<std::string> names;
+  for (const ModelPort& port : ports.inputs) {
+    const auto given = std::find_if(elements.begin(), elements.end(),
+                                    [&](const ElementsBinding& each) { return each.input == port.name; });
+    const bool is_list = port.is_sequence || port.is_optional;
+    const std::int64_t count = !is_list ? 1 : given == elements.end() ? 0 : given->count.value_or(0);
+    for (std::int64_t k = 0; k < count; ++k)
+      names.push_back(port.is_sequence ? port.element(static_cast<std::size_t>(k)) : port.name);
+  }
+  return names;
+}
+
 NamedTensor read_tensor_file(const std::string& path, const Limits& limits) {
-  const std::string bytes = read_file(path, limits.file_bytes);
-  onnx::TensorProto proto;
-  // Sequences and optional values have the same file names in ONNX's own test suite;
-  // as tensors they have no type.
-  if (!proto.ParseFromString(bytes) || proto.data_type() == 0) {
-    fail(ExitCode::kModel, path, "the file holds no tensor");
-  }
-  try {
-    return {proto.name(), import_tensor(proto, limits, nullptr)};
-  } catch (const OperatorError& error) {
-    fail(ExitCode::kModel, path, error.message);
-  }
+  const auto proto = parsed<onnx::TensorProto>(path, limits, "tensor");
+  if (proto.data_type() == 0) fail(ExitCode::kModel, path, "the file holds no tensor");
+  return tensor_of(proto, path, limits);
 }
 
 std::string write_tensor(const NamedTensor& tensor) {
@@ -86,8 +157,10 @@ std::string write_tensor(const NamedTensor& tensor) {
   return proto.SerializeAsString();
 }
 
-TestData read_test_data(const std::string& folder, const Limits& limits) {
-  TestData data{read_all(folder, "input_", limits), read_all(folder, "output_", limits)};
+TestData read_test_data(const std::string& folder, const Limits& limits, const ModelPorts& ports) {
+  TestData data;
+  data.inputs = read_all(folder, "input_", limits, ports.inputs, &data.elements);
+  data.outputs = read_all(folder, "output_", limits, ports.outputs, nullptr);
   if (data.inputs.empty() && data.outputs.empty()) {
     fail(ExitCode::kInputOutput, folder, "the folder holds neither input_0.pb nor output_0.pb");
   }

@@ -8,8 +8,8 @@
 #include "base/sha256.h"
 #include "frontend/files/file_bytes.h"
 #include "frontend/files/model_file.h"
+#include "frontend/files/tensor_import.h"
 #include "frontend/import/importer.h"
-#include "frontend/import/tensor_import.h"
 #include "frontend/sizes/narrowed_sizes.h"
 
 namespace gcompile::frontend {
@@ -33,7 +33,8 @@ Importer::Importer(const onnx::ModelProto& model, const std::string& folder, con
       folder_(folder),
       file_(file),
       external_(folder, options.allow_symlinks, options.limits, std::move(file)),
-      opsets_(opset_imports(model), "the model", nullptr, diagnostics) {}
+      opsets_(opset_imports(model), "the model", nullptr, diagnostics),
+      ports_(ports_of(model.graph())) {}
 
 ImportedModel Importer::run() {
   ImportedModel imported;
@@ -83,36 +84,6 @@ void Importer::import_functions() {
         OpsetTable(function.opset_import(), fmt::format("function '{}'", shown), &opsets_, diagnostics_);
     at->second.defaults = attribute_defaults(function);
   }
-}
-
-std::optional<DeclaredInput> Importer::declared_input(const onnx::ValueInfoProto& info) {
-  const std::string where =
-      fmt::format("graph '{}', input '{}'", printable(model_.graph().name()), printable(info.name()));
-  if (!info.type().has_tensor_type()) {
-    error("E0304", fmt::format("input '{}' is no tensor", printable(info.name())), where,
-          "sequences, maps, optional and sparse values are not supported");
-    return std::nullopt;
-  }
-  const onnx::TypeProto::Tensor& type = info.type().tensor_type();
-  const auto element = element_type_of(type.elem_type());
-  if (!element) {
-    error("E0304",
-          fmt::format("input '{}' has elements of {}, which is not supported", printable(info.name()),
-                      onnx_type_name(type.elem_type())),
-          where);
-    return std::nullopt;
-  }
-  DeclaredInput declared;
-  declared.name = info.name();
-  declared.element = *element;
-  if (!type.has_shape()) return declared;
-  declared.dims.emplace();
-  for (const onnx::TensorShapeProto::Dimension& dim : type.shape().dim()) {
-    DeclaredDim& added = declared.dims->emplace_back();
-    if (dim.has_dim_value() && dim.dim_value() >= 0) added.size = dim.dim_value();
-    if (dim.has_dim_param()) added.name = dim.dim_param();
-  }
-  return declared;
 }
 
 /// The types of the inputs; empty after errors.
@@ -208,21 +179,13 @@ SuggestedSizes Importer::legal_sizes(const std::vector<DeclaredInput>& declared)
 /// Several sizes, and bounds, of the first open dimension that has a name.
 void Importer::suggest_choices(const std::vector<DeclaredInput>& declared, SuggestedSizes& sizes) {
   const InputBindings& given = options_.bindings;
-  const auto is_given = [&](const std::string& name) {
-    const auto is_named = [&](const auto& dim) { return dim.name == name; };
-    return std::any_of(given.dims.begin(), given.dims.end(), is_named) ||
-           std::any_of(given.sums.begin(), given.sums.end(), is_named) ||
-           std::any_of(given.bounds.begin(), given.bounds.end(), [&](const DimBounds& bounded) {
-             return std::count(bounded.names.begin(), bounded.names.end(), name) > 0;
-           });
-  };
   InputBindings filled = with_sizes(declared, given, options_.limits, sizes);
   std::set<std::string> names;
   std::map<std::string, std::int64_t> size_of;
   for (const DeclaredInput& input : declared) {
     for (std::size_t axis = 0; axis < input.dims->size(); ++axis) {
       const DeclaredDim& dim = (*input.dims)[axis];
-      if (dim.size || !is_dim_identifier(dim.name) || is_given(dim.name)) continue;
+      if (dim.size || !is_dim_identifier(dim.name) || gives_size(given, dim.name)) continue;
       names.insert(dim.name);
       size_of.emplace(dim.name, sizes.of(axis));
     }
@@ -255,87 +218,6 @@ void Importer::suggest_choices(const std::vector<DeclaredInput>& declared, Sugge
     sizes.bounds = fmt::format("{}..{}", size, 4 * size);
   } else if (size > 1 && fits_within(size, 4 * size, size)) {
     sizes.bounds = fmt::format("{0}..{1}:{0}", size, 4 * size);
-  }
-}
-
-/// Before version 4 of the format every initializer had to be listed among the inputs, and some exporters
-/// still list all of their weights there:
-/// a long list of everything is that habit, and no choice of anybody's.
-void Importer::warn_of_defaults(const std::vector<std::string>& names) {
-  constexpr std::size_t kMostNamed = 5;
-  if (names.empty() || model_.ir_version() < 4 || is_trial_) return;
-  const auto initializers = static_cast<std::size_t>(model_.graph().initializer_size());
-  if (names.size() > kMostNamed && names.size() == initializers) return;
-  const bool all = names.size() <= kMostNamed;
-  const std::vector<std::string> shown(names.begin(), all ? names.end() : names.begin() + kMostNamed);
-  const bool is_one = names.size() == 1;
-  warning("W0508", fmt::format("{} with a default became {}: '{}'{}",
-                               is_one ? "an input" : fmt::format("{} inputs", names.size()),
-                               is_one ? "a constant" : "constants", fmt::join(shown, "', '"),
-                               all ? "" : fmt::format(" and {} more", names.size() - kMostNamed)));
-}
-
-void Importer::import_inputs(const onnx::GraphProto& graph, Scope& scope) {
-  std::vector<DeclaredInput> declared;
-  std::set<std::string> seen;
-  std::vector<std::string> defaults;
-  for (const onnx::ValueInfoProto& info : graph.input()) {
-    if (!seen.insert(info.name()).second) {
-      error("E0502", fmt::format("the input '{}' is declared twice", printable(info.name())));
-      continue;
-    }
-    if (scope.names.count(info.name()) > 0) {  // an initializer
-      defaults.push_back(printable(info.name()));
-      continue;
-    }
-    if (auto input = declared_input(info)) {
-      declared.push_back(std::move(*input));
-    } else {
-      bind(scope, info.name(), Binding{});
-    }
-  }
-  warn_of_defaults(defaults);
-  const std::vector<ResolvedInput> resolved = resolve_sizes(declared);
-  for (std::size_t i = 0; i < declared.size(); ++i) {
-    const std::string& name = declared[i].name;
-    if (resolved.empty()) {
-      bind(scope, name, Binding{});
-    } else if (resolved[i].constant) {
-      bind(scope, name, Binding::of(scope.graph->add_constant(*resolved[i].constant, name)));
-    } else {
-      note_type(resolved[i].type.element);
-      bind(scope, name, Binding::of(scope.graph->add_input(name, resolved[i].type)));
-    }
-  }
-}
-
-void Importer::import_outputs(const onnx::GraphProto& graph, Scope& scope) {
-  if (graph.output_size() == 0) error("E0505", "the graph has no output");
-  std::map<std::string, int> numbers;  // of a name, the last that a copy of it has
-  std::set<std::string> seen, taken;
-  for (const onnx::ValueInfoProto& info : graph.output()) taken.insert(info.name());
-  for (const onnx::ValueInfoProto& info : graph.output()) {
-    const std::string shown = printable(info.name());
-    const Binding* made = scope.find(info.name());
-    const bool is_value = made && made->state == Binding::State::kValue;
-    if (!made) {
-      if (seen.insert(info.name()).second) {
-        error("E0501", fmt::format("nothing makes the graph's output '{}'", shown));
-      }
-    } else if (is_value && seen.insert(info.name()).second) {
-      check_output_type(info, scope.graph->value(made->value).type);
-      scope.graph->add_output(made->value, info.name());
-    } else if (is_value) {
-      // In its place: outputs are counted.
-      int& number = numbers.emplace(info.name(), 1).first->second;
-      do {
-        ++number;
-      } while (!taken.insert(fmt::format("{}_{}", info.name(), number)).second);
-      const std::string copy = fmt::format("{}_{}", info.name(), number);
-      warning("W0507", fmt::format("the output '{}' is listed twice; the copy is called '{}'", shown,
-                                   printable(copy)));
-      scope.graph->add_output(made->value, copy);
-    }
   }
 }
 
@@ -377,30 +259,6 @@ ir::DeclaredShapes Importer::declared_shapes(const onnx::GraphProto& graph) cons
     for (const std::string& name : node.input()) shapes.emplace(name, shape);
   }
   return shapes;
-}
-
-/// Declared shapes of outputs are hints (DESIGN law 9), declared element types are not.
-void Importer::check_output_type(const onnx::ValueInfoProto& info, const ir::TensorType& type) {
-  if (!info.type().has_tensor_type()) return;
-  const onnx::TypeProto::Tensor& declared = info.type().tensor_type();
-  const std::string shown = printable(info.name());
-  if (declared.elem_type() != 0 && element_type_of(declared.elem_type()) != type.element) {
-    error("E0204", fmt::format("the output '{}' is declared as {}, but its elements are {}", shown,
-                               onnx_type_name(declared.elem_type()), ir::name_of(type.element)));
-  }
-  if (!declared.has_shape()) return;
-  const auto& dims = declared.shape().dim();
-  bool same = dims.size() == type.rank();
-  std::string text;
-  for (int i = 0; i < dims.size(); ++i) {
-    const bool given = dims[i].has_dim_value() && dims[i].dim_value() > 0;
-    text += fmt::format("{}{}", i > 0 ? ", " : "", given ? fmt::format("{}", dims[i].dim_value()) : "?");
-    same = same && (!given || dims[i].dim_value() == type.shape[i]);
-  }
-  if (same) return;
-  warning("W0205",
-          fmt::format("the output '{}' is declared with shape [{}], but has {}; the declaration is ignored",
-                      shown, text, ir::to_string(type.shape)));
 }
 
 namespace {

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "frontend/files/tensor_import.h"
 #include "frontend/import/importer.h"
 #include "frontend/import/schema_function.h"
-#include "frontend/import/tensor_import.h"
 
 namespace gcompile::frontend {
 
@@ -94,6 +94,11 @@ onnx::TypeProto operand_type(const Scope& scope, const std::string& name) {
   if (name.empty() || (binding && binding->state == Binding::State::kOmitted)) return proto;
   if (!binding || binding->state == Binding::State::kPoisoned) {
     proto.mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+    return proto;
+  }
+  if (binding->state == Binding::State::kSequence) {
+    onnx::TypeProto& inner = *proto.mutable_sequence_type()->mutable_elem_type();
+    inner.mutable_tensor_type()->set_elem_type(onnx_type_of(binding->sequence->element));
     return proto;
   }
   const ir::TensorType& type = scope.graph->value(binding->value).type;

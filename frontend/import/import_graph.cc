@@ -6,8 +6,8 @@
 #include <cmath>
 #include <map>
 
-#include "frontend/import/importer.h"
-#include "frontend/import/tensor_import.h"
+#include "frontend/files/tensor_import.h"
+#include "frontend/import/made_nodes.h"
 
 namespace gcompile::frontend {
 
@@ -214,8 +214,7 @@ void Importer::import_if(const onnx::NodeProto& node, const ir::Operator& op, Sc
     const bool is_value =
         binding && binding->state == Binding::State::kValue && !scope.graph->constant(binding->value);
     if (!is_value) input = nullptr;
-    if (!input || std::count(captures.names.begin(), captures.names.end(), *input) > 0) continue;
-    captures.names.push_back(*input);
+    if (input) capture(*input, *binding, *scope.graph, captures);
   }
   const std::string name = scope.prefix + name_of(node);
   Branch then_branch = import_branch(*branches[0], captures, scope, name + "/then", fed);
@@ -223,29 +222,67 @@ void Importer::import_if(const onnx::NodeProto& node, const ir::Operator& op, Sc
   if (options_.of_one_run && !then_branch.poisoned && !else_branch.poisoned) {
     trap_smaller(then_branch.graph, else_branch.graph, *scope.findings);
   }
-  if (then_branch.poisoned || else_branch.poisoned || !operands_of(node, scope)) {
-    poison_results(node, scope);
-    return;
+  import_made(node, scope, [&] {
+    if (then_branch.poisoned || else_branch.poisoned) throw Poisoned{};
+    bind_if(node, op, captures, std::move(then_branch), std::move(else_branch), scope);
+  });
+}
+
+/// A result is the same kind of thing in both branches.
+void Importer::require_same_kinds(const onnx::NodeProto& node, const Branch& then_branch,
+                                  const Branch& else_branch) {
+  for (int i = 0; i < node.output_size(); ++i) {
+    const Binding& a = then_branch.outputs[static_cast<std::size_t>(i)];
+    const Binding& b = else_branch.outputs[static_cast<std::size_t>(i)];
+    if (a.state == b.state && a.values().size() == b.values().size()) continue;
+    operator_error(
+        fmt::format("the condition must be known at compile time, for '{}' is {} in one branch and "
+                    "{} in the other",
+                    printable(node.output(i)), describe(a, then_branch.graph),
+                    describe(b, else_branch.graph)),
+        "--set NAME=VALUE makes it known where an input tells it");
   }
-  if (!then_branch.graph.trap.empty() && !else_branch.graph.trap.empty()) {
-    node_error(*scope.findings, node, scope, "E0202",
-               {fmt::format("neither branch can be typed; then: {}; else: {}", then_branch.graph.trap,
-                            else_branch.graph.trap),
-                ""});
-    poison_results(node, scope);
-    return;
+}
+
+/// The node, of which each element of a sequence is a result.
+void Importer::bind_if(const onnx::NodeProto& node, const ir::Operator& op, const Captures& captures,
+                       Branch&& then_branch, Branch&& else_branch, Scope& scope) {
+  const std::string& trap = then_branch.graph.trap;
+  if (!trap.empty() && !else_branch.graph.trap.empty()) {
+    node_error(
+        *scope.findings, node, scope, "E0202",
+        {fmt::format("neither branch can be typed; then: {}; else: {}", trap, else_branch.graph.trap), ""});
+    throw Poisoned{};
   }
-  std::vector<ir::ValueId> operands = *operands_of(node, scope);
-  for (const std::string& captured : captures.names) operands.push_back(scope.find(captured)->value);
-  const ir::NodeId id = add_node(node, op, std::move(operands), {}, scope);
+  if (trap.empty() && else_branch.graph.trap.empty()) require_same_kinds(node, then_branch, else_branch);
+  auto operands = operands_of(node, scope);
+  if (!operands) throw Poisoned{};
+  const std::vector<Binding> kinds = trap.empty() ? then_branch.outputs : else_branch.outputs;
+  std::vector<std::string> results;
+  for (int i = 0; i < node.output_size(); ++i) {
+    const Binding& kind = kinds[static_cast<std::size_t>(i)];
+    for (std::size_t k = 0; k < kind.values().size(); ++k) {
+      const bool is_element = kind.state == Binding::State::kSequence && !node.output(i).empty();
+      results.push_back(is_element ? fmt::format("{}/{}", node.output(i), k) : node.output(i));
+    }
+  }
+  operands->insert(operands->end(), captures.values.begin(), captures.values.end());
+  const ir::NodeId id = add_node(node, op, std::move(*operands), {}, results, scope);
   std::vector<ir::Graph>& graphs = scope.graph->node(id).subgraphs;
   graphs.push_back(std::move(then_branch.graph));
   graphs.push_back(std::move(else_branch.graph));
-  if (type_node(id, scope, scope.opsets->version("").value_or(1))) {
-    bind_results(node, id, scope);
-  } else {
-    poison_results(node, scope);
+  if (!type_node(id, scope, opset_of(scope))) throw Poisoned{};
+  const std::vector<ir::ValueId> made = scope.graph->node(id).results;
+  auto next = made.begin();
+  for (int i = 0; i < node.output_size(); ++i) {
+    const Binding& kind = kinds[static_cast<std::size_t>(i)];
+    const auto first = next;
+    next += static_cast<std::ptrdiff_t>(kind.values().size());
+    if (!node.output(i).empty()) bind(scope, node.output(i), kind.with({first, next}));
   }
+  // Nobody can read what has no name, and no pass has to think of a node without results.
+  if (std::none_of(made.begin(), made.end(), [](ir::ValueId value) { return value.valid(); }))
+    scope.graph->erase_node(id);
 }
 
 /// The condition is known: the taken branch becomes part of the graph around it,
@@ -280,19 +317,21 @@ std::vector<const std::string*> Importer::fed_inputs(const onnx::NodeProto& node
   return fed;
 }
 
+void Importer::capture(const std::string& name, const Binding& binding, const ir::Graph& graph,
+                       Captures& captures) {
+  if (!captures.bindings.emplace(name, binding).second) return;
+  for (const ir::ValueId value : binding.values()) {
+    if (!graph.constant(value) && captures.seen.insert(value).second) captures.values.push_back(value);
+  }
+}
+
 Importer::Captures Importer::captures_of(const std::vector<const onnx::GraphProto*>& branches,
                                          const Scope& scope) {
   Captures captures;
-  std::set<std::string> seen;
   for (const onnx::GraphProto* branch : branches) {
     for (const std::string& name : free_names(*branch)) {
-      const Binding* binding = scope.find(name);
-      if (!binding || !seen.insert(name).second) continue;  // unknown names are reported where they are used
-      if (binding->state == Binding::State::kValue && !scope.graph->constant(binding->value)) {
-        captures.names.push_back(name);
-      } else {
-        captures.others.emplace(name, *binding);
-      }
+      // Unknown names are reported where they are used.
+      if (const Binding* binding = scope.find(name)) capture(name, *binding, *scope.graph, captures);
     }
   }
   return captures;
@@ -332,39 +371,37 @@ Importer::Branch Importer::import_branch(const onnx::GraphProto& proto, const Ca
   // Names defined inside hide those around, which then are not captured by this branch.
   std::set<std::string> used;
   for (const std::string& name : free_names(proto)) used.insert(name);
-  std::map<std::string, ir::ValueId> captured;
-  for (const std::string& name : captures.names) {
-    const ir::ValueId outside = scope.find(name)->value;
+  std::map<ir::ValueId, ir::ValueId> inside;
+  for (const ir::ValueId outside : captures.values) {
     const ir::Value& value = scope.graph->value(outside);
-    const ir::ValueId inside = branch.graph.add_input(value.name, value.type);
-    captured.emplace(name, inside);
-    if (used.count(name) > 0) bind(inner, name, Binding::of(inside));
+    inside[outside] = branch.graph.add_input(value.name, value.type);
   }
-  for (const auto& [name, binding] : captures.others) {
-    if (used.count(name) == 0) continue;
-    const bool constant = binding.state == Binding::State::kValue;
-    const ir::Value* value = constant ? &scope.graph->value(binding.value) : nullptr;
-    bind(inner, name,
-         constant ? Binding::of(branch.graph.add_constant(*value->constant, value->name)) : binding);
+  for (const auto& [captured, binding] : captures.bindings) {
+    if (used.count(captured) == 0) continue;
+    std::vector<ir::ValueId> values = binding.values();
+    for (ir::ValueId& each : values) {
+      const ir::Value& value = scope.graph->value(each);
+      each = value.constant ? branch.graph.add_constant(*value.constant, value.name) : inside.at(each);
+    }
+    bind(inner, captured, binding.with(values));
   }
   import_initializers(proto, inner);
   import_nodes(proto.node(), inner);
-  std::vector<std::pair<ir::ValueId, std::string>> outputs;
   for (const onnx::ValueInfoProto& output : proto.output()) {
     const Binding* made = inner.find(output.name());
     if (!made) {
       error("E0501", fmt::format("branch '{}' has an output '{}', which nothing makes",
                                  printable(inner.graph_name), printable(output.name())));
     }
-    if (!made || made->state != Binding::State::kValue) {
-      branch.poisoned = true;
-    } else {
-      // Nothing where a state is fed: exporters who merge decoders mean that it stays.
-      const std::string* input = outputs.size() < fed.size() ? fed[outputs.size()] : nullptr;
-      const ir::Tensor* constant = branch.graph.constant(made->value);
-      const bool stays = input && constant && constant->count() == 0;
-      outputs.emplace_back(stays ? captured.at(*input) : made->value, output.name());
-    }
+    branch.poisoned = branch.poisoned || !made || made->state == Binding::State::kPoisoned;
+    branch.outputs.push_back(made ? *made : Binding{});
+    // Nothing where a state is fed: exporters who merge decoders mean that it stays.
+    const std::size_t at = branch.outputs.size() - 1;
+    const std::string* input = at < fed.size() ? fed[at] : nullptr;
+    if (!input || !made || made->state != Binding::State::kValue) continue;
+    const ir::Tensor* constant = branch.graph.constant(made->value);
+    const bool stays = constant && constant->count() == 0;
+    if (stays) branch.outputs.back().value = inside.at(scope.find(*input)->value);
   }
   if (findings.has_errors()) {
     branch.graph = trapped_branch(branch.graph, findings, *scope.findings);
@@ -373,7 +410,13 @@ Importer::Branch Importer::import_branch(const onnx::GraphProto& proto, const Ca
   }
   for (const Diagnostic& finding : findings.all()) scope.findings->add(finding);
   if (branch.poisoned) return branch;
-  for (auto& [value, name] : outputs) branch.graph.add_output(value, name);
+  for (std::size_t i = 0; i < branch.outputs.size(); ++i) {
+    const std::string& output = proto.output(static_cast<int>(i)).name();
+    const bool is_sequence = branch.outputs[i].state == Binding::State::kSequence;
+    std::size_t k = 0;
+    for (const ir::ValueId value : branch.outputs[i].values())
+      branch.graph.add_output(value, is_sequence ? fmt::format("{}/{}", output, k++) : output);
+  }
   branch.graph.erase_unused_constants();
   return branch;
 }

@@ -1,4 +1,4 @@
-// Loop and Scan: the trips become part of the graph around the node, one after the other, as the taken branch of an
+// Loop, Scan and SequenceMap: the trips become part of the graph around the node, one after the other, as the taken branch of an
 // If does. A trip is the body with its inputs bound to what the trip before has left:
 //   Loop(2, , x){body} -> body(1, body(0, x))
 // Where only a run knows whether a trip is made, the trip is an If whose other branch hands on what it was given.
@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "frontend/files/tensor_import.h"
 #include "frontend/import/trips.h"
 
 namespace gcompile::frontend {
@@ -47,13 +48,7 @@ void Importer::Trips::read_attributes() {
     malformed(fmt::format("graphs are nested deeper than the limit of {}",
                           importer_.options_.limits.graph_nesting));
   }
-  onnx::NodeProto without_body;
-  for (const onnx::AttributeProto& attribute : node_.attribute()) {
-    if (attribute.name() != "body") *without_body.add_attribute() = attribute;
-  }
-  attributes_ =
-      import_attributes(without_body, scope_.environment, importer_.options_.limits, &importer_.external_);
-  ir::complete_attributes(op_, attributes_);
+  attributes_ = attributes_without("body");
 }
 
 std::optional<std::int64_t> Importer::Trips::most_trips() const {
@@ -79,17 +74,22 @@ void Importer::Trips::loop() {
   const ir::Scalar yes = ir::Scalar::of_integer(ir::ElementType::kBool, 1);
   Ran ran;
   ran.rows.resize(static_cast<std::size_t>(rows_));
-  ir::ValueId condition = has_operand(1) ? operand(1) : add_constant(yes, name_ + "/condition");
+  Binding condition = given(1);
+  if (!has_operand(1)) condition = Binding::of(add_constant(yes, name_ + "/condition"));
   require_condition(condition);
-  for (int i = 0; i < carried_; ++i) ran.carried.push_back(operand(2 + i));
+  for (int i = 0; i < carried_; ++i) {
+    if (node_.input(2 + i).empty()) malformed(fmt::format("input {} is omitted", 2 + i));
+    ran.carried.push_back(given(2 + i));
+  }
   const auto inputs_of = [&](std::int64_t number) {
     const ir::Scalar at = ir::Scalar::of_integer(ir::ElementType::kInt64, number);
-    Values inputs = {add_constant(at, fmt::format("{}/{}/trip", name_, number)), condition};
+    const ir::ValueId trip_number = add_constant(at, fmt::format("{}/{}/trip", name_, number));
+    Bindings inputs = {Binding::of(trip_number), condition};
     inputs.insert(inputs.end(), ran.carried.begin(), ran.carried.end());
     return inputs;
   };
   for (std::int64_t number = 0; !most || number < *most; ++number) {
-    const ir::Tensor* known = scope_.graph->constant(condition);
+    const ir::Tensor* known = scope_.graph->constant(condition.value);
     if (known && known->int_at(0) == 0) break;
     if (!known && !most)
       operator_error("without a number of trips the condition must be known at compile time");
@@ -99,15 +99,15 @@ void Importer::Trips::loop() {
           "'{}' has as many rows as trips are made, so that the condition must be known at compile time",
           printable(node_.output(carried_ + k))));
     }
-    const Values outputs = known ? trip(std::to_string(number), inputs_of(number))
-                                 : guarded_trip(std::to_string(number), inputs_of(number));
+    const Bindings outputs = known ? trip(std::to_string(number), inputs_of(number))
+                                   : guarded_trip(std::to_string(number), inputs_of(number));
     condition = outputs[0];
     require_condition(condition);
     for (int i = 0; i < carried_; ++i) {
       require_type(2 + i, ran.carried[i], outputs[1 + i], true);
       ran.carried[i] = outputs[1 + i];
     }
-    for (int k = 0; known && k < rows_; ++k) ran.rows[k].push_back(outputs[1 + carried_ + k]);
+    for (int k = 0; known && k < rows_; ++k) ran.rows[k].push_back(row_of(outputs, k));
   }
   for (int i = 0; i < node_.output_size(); ++i) {
     if (!is_read(i)) continue;
@@ -115,34 +115,34 @@ void Importer::Trips::loop() {
     if (i < carried_) {
       bind_result(i, ran.carried[i]);
     } else if (const Values& rows = ran.rows[i - carried_]; !rows.empty()) {
-      bind_result(i, stack(rows, 0, false, name));
+      bind_result(i, Binding::of(stacked(rows, 0, false, name)));
     } else {
       ir::TensorType none = row_type(inputs_of(0), i - carried_);
       none.shape.insert(none.shape.begin(), 0);
-      bind_result(i, zeros(std::move(none), name));
+      bind_result(i, Binding::of(zeros(std::move(none), name)));
     }
   }
 }
 
 /// `place`: of the trips' numbers, "" or "3/" of entry 3 of a batch.
-Importer::Trips::Ran Importer::Trips::run_sequence(const std::string& place, Values carried,
-                                                   const std::vector<Sequence>& sequences,
-                                                   std::int64_t length) {
+Importer::Trips::Ran Importer::Trips::run_scan(const std::string& place, Bindings carried,
+                                               const std::vector<Scanned>& scanned, std::int64_t length) {
   Ran ran{std::move(carried), std::vector<Values>(static_cast<std::size_t>(rows_))};
   for (std::int64_t t = 0; t < length; ++t) {
     const std::string number = fmt::format("{}{}", place, t);
-    Values inputs = ran.carried;
-    for (const Sequence& sequence : sequences) {
+    Bindings inputs = ran.carried;
+    for (const Scanned& each : scanned) {
       const std::string& input = body_->input(static_cast<int>(inputs.size())).name();
-      inputs.push_back(slice(sequence.value, sequence.axis, sequence.is_backward ? length - 1 - t : t,
-                             fmt::format("{}/{}/{}", name_, number, input)));
+      const ir::ValueId entry = slice(each.value, each.axis, each.is_backward ? length - 1 - t : t,
+                                      fmt::format("{}/{}/{}", name_, number, input));
+      inputs.push_back(Binding::of(entry));
     }
-    const Values outputs = trip(number, inputs);
+    const Bindings outputs = trip(number, inputs);
     for (int i = 0; i < carried_; ++i) {
       require_type(i, ran.carried[i], outputs[i], false);
       ran.carried[i] = outputs[i];
     }
-    for (int k = 0; k < rows_; ++k) ran.rows[k].push_back(outputs[carried_ + k]);
+    for (int k = 0; k < rows_; ++k) ran.rows[k].push_back(row_of(outputs, k));
   }
   return ran;
 }
@@ -153,32 +153,32 @@ void Importer::Trips::scan() {
     scan_of_batches();
     return;
   }
-  const std::int64_t scanned = attributes_.int_of("num_scan_inputs");
-  if (scanned < 1 || scanned > node_.input_size()) {
-    malformed(fmt::format("num_scan_inputs is {}, of {} inputs", scanned, node_.input_size()));
+  const std::int64_t count = attributes_.int_of("num_scan_inputs");
+  if (count < 1 || count > node_.input_size()) {
+    malformed(fmt::format("num_scan_inputs is {}, of {} inputs", count, node_.input_size()));
   }
-  begin(0, 0, node_.input_size() - static_cast<int>(scanned));
+  begin(0, 0, node_.input_size() - static_cast<int>(count));
   const auto rows = static_cast<std::size_t>(rows_);
-  const auto* axes = ints_of(attributes_, "scan_input_axes", static_cast<std::size_t>(scanned));
-  const auto* directions = ints_of(attributes_, "scan_input_directions", static_cast<std::size_t>(scanned));
+  const auto* axes = ints_of(attributes_, "scan_input_axes", static_cast<std::size_t>(count));
+  const auto* directions = ints_of(attributes_, "scan_input_directions", static_cast<std::size_t>(count));
   const auto* row_axes = ints_of(attributes_, "scan_output_axes", rows);
   const auto* row_directions = ints_of(attributes_, "scan_output_directions", rows);
-  Values carried;
-  for (int i = 0; i < carried_; ++i) carried.push_back(operand(i));
-  std::vector<Sequence> sequences;
+  Bindings carried;
+  for (int i = 0; i < carried_; ++i) carried.push_back(Binding::of(operand(i)));
+  std::vector<Scanned> scanned;
   std::optional<std::int64_t> length;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(scanned); ++i) {
-    Sequence sequence{operand(carried_ + static_cast<int>(i)), 0, is_backward(directions, i)};
-    const ir::Shape& shape = type(sequence.value).shape;
-    sequence.axis = axis_within(axes ? (*axes)[i] : 0, static_cast<int>(shape.size()));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    Scanned each{operand(carried_ + static_cast<int>(i)), 0, is_backward(directions, i)};
+    const ir::Shape& shape = type(each.value).shape;
+    each.axis = axis_within(axes ? (*axes)[i] : 0, static_cast<int>(shape.size()));
     const std::int64_t here =
-        number_of(shape[static_cast<std::size_t>(sequence.axis)], "the length of a sequence");
+        number_of(shape[static_cast<std::size_t>(each.axis)], "the length of a sequence");
     if (length && here != *length)
       operator_error(fmt::format("its sequences have lengths of {} and {}", *length, here));
     length = here;
-    sequences.push_back(sequence);
+    scanned.push_back(each);
   }
-  const Ran ran = run_sequence("", carried, sequences, *length);
+  const Ran ran = run_scan("", carried, scanned, *length);
   for (int i = 0; i < node_.output_size(); ++i) {
     if (!is_read(i)) continue;
     const std::string name = scope_.prefix + node_.output(i);
@@ -187,37 +187,37 @@ void Importer::Trips::scan() {
     if (i < carried_) {
       bind_result(i, ran.carried[i]);
     } else if (*length > 0) {
-      bind_result(i, stack(ran.rows[k], axis, is_backward(row_directions, k), name));
+      bind_result(i, Binding::of(stacked(ran.rows[k], axis, is_backward(row_directions, k), name)));
     } else {
-      Values inputs = carried;
-      for (const Sequence& sequence : sequences) {
-        ir::TensorType row = type(sequence.value);
-        row.shape.erase(row.shape.begin() + sequence.axis);
-        inputs.push_back(zeros(std::move(row), name + "/none"));
+      Bindings inputs = carried;
+      for (const Scanned& each : scanned) {
+        ir::TensorType row = type(each.value);
+        row.shape.erase(row.shape.begin() + each.axis);
+        inputs.push_back(Binding::of(zeros(std::move(row), name + "/none")));
       }
       ir::TensorType none = row_type(inputs, static_cast<int>(k));
       none.shape.insert(none.shape.begin() + axis_within(axis, none.rank() + 1), 0);
-      bind_result(i, zeros(std::move(none), name));
+      bind_result(i, Binding::of(zeros(std::move(none), name)));
     }
   }
 }
 
 /// The results of a Scan before opset 9 that makes no trip.
 void Importer::Trips::scan_nothing(std::int64_t entries, std::int64_t length) {
-  Values inputs;
+  Bindings inputs;
   for (int i = 1; i < node_.input_size(); ++i) {
     ir::TensorType entry = type(operand(i));
     entry.shape.erase(entry.shape.begin(), entry.shape.begin() + (i > carried_ ? 2 : 1));
-    inputs.push_back(zeros(std::move(entry), name_ + "/none"));
+    inputs.push_back(Binding::of(zeros(std::move(entry), name_ + "/none")));
   }
   for (int i = 0; i < node_.output_size(); ++i) {
     if (!is_read(i)) continue;
     if (i < carried_) {
-      bind_result(i, operand(i + 1));
+      bind_result(i, Binding::of(operand(i + 1)));
     } else {
       ir::TensorType none = row_type(inputs, i - carried_);
       none.shape.insert(none.shape.begin(), {entries, length});
-      bind_result(i, zeros(std::move(none), scope_.prefix + node_.output(i)));
+      bind_result(i, Binding::of(zeros(std::move(none), scope_.prefix + node_.output(i))));
     }
   }
 }
@@ -225,12 +225,12 @@ void Importer::Trips::scan_nothing(std::int64_t entries, std::int64_t length) {
 /// Before opset 9: every operand has a batch along axis 0, sequences their length along axis 1, and entries of the batch
 /// may be shorter, behind which outputs are zeros.
 void Importer::Trips::scan_of_batches() {
-  const std::int64_t scanned = attributes_.int_of("num_scan_inputs");
-  if (scanned < 1 || scanned >= node_.input_size()) {
-    malformed(fmt::format("num_scan_inputs is {}, of {} inputs", scanned, node_.input_size() - 1));
+  const std::int64_t count = attributes_.int_of("num_scan_inputs");
+  if (count < 1 || count >= node_.input_size()) {
+    malformed(fmt::format("num_scan_inputs is {}, of {} inputs", count, node_.input_size() - 1));
   }
-  begin(1, 0, node_.input_size() - 1 - static_cast<int>(scanned));
-  const auto* directions = ints_of(attributes_, "directions", static_cast<std::size_t>(scanned));
+  begin(1, 0, node_.input_size() - 1 - static_cast<int>(count));
+  const auto* directions = ints_of(attributes_, "directions", static_cast<std::size_t>(count));
   std::optional<std::int64_t> entries, length;
   const auto agree = [&](std::optional<std::int64_t>& all, const ir::TensorType& given, std::size_t axis) {
     if (given.shape.size() <= axis)
@@ -264,20 +264,20 @@ void Importer::Trips::scan_of_batches() {
     const std::int64_t own = lengths[static_cast<std::size_t>(b)];
     if (own < 1 || own > *length)
       operator_error(fmt::format("the length {} is outside [1, {}]", own, *length));
-    Values first;
-    std::vector<Sequence> sequences;
+    Bindings first;
+    std::vector<Scanned> scanned;
     for (int i = 1; i < node_.input_size(); ++i) {
       const std::string name = fmt::format("{}/{}/{}", name_, b, body_->input(i - 1).name());
       const ir::ValueId entry = slice(operand(i), 0, b, name);
-      if (i <= carried_) first.push_back(entry);
+      if (i <= carried_) first.push_back(Binding::of(entry));
       if (i > carried_)
-        sequences.push_back({entry, 0, is_backward(directions, static_cast<std::size_t>(i - carried_ - 1))});
-      if (own < *length && !sequences.empty() && sequences.back().is_backward) {
+        scanned.push_back({entry, 0, is_backward(directions, static_cast<std::size_t>(i - carried_ - 1))});
+      if (own < *length && !scanned.empty() && scanned.back().is_backward) {
         operator_error("a sequence that is scanned from its end must not be shorter than others");
       }
     }
-    Ran ran = run_sequence(fmt::format("{}/", b), std::move(first), sequences, own);
-    for (std::size_t i = 0; i < carried.size(); ++i) carried[i].push_back(ran.carried[i]);
+    Ran ran = run_scan(fmt::format("{}/", b), std::move(first), scanned, own);
+    for (std::size_t i = 0; i < carried.size(); ++i) carried[i].push_back(ran.carried[i].value);
     for (std::size_t k = 0; k < rows.size(); ++k) {
       const std::string name =
           fmt::format("{}/{}/{}", name_, b, body_->output(carried_ + static_cast<int>(k)).name());
@@ -285,14 +285,62 @@ void Importer::Trips::scan_of_batches() {
         ran.rows[k].push_back(zeros(type(ran.rows[k][0]), name + "/none"));
       }
       if (is_read(carried_ + static_cast<int>(k)))
-        rows[k].push_back(stack(ran.rows[k], 0, false, name + "/rows"));
+        rows[k].push_back(stacked(ran.rows[k], 0, false, name + "/rows"));
     }
   }
   for (int i = 0; i < node_.output_size(); ++i) {
     if (!is_read(i)) continue;
     const Values& entries_of = i < carried_ ? carried[i] : rows[i - carried_];
-    bind_result(i, stack(entries_of, 0, false, scope_.prefix + node_.output(i)));
+    bind_result(i, Binding::of(stacked(entries_of, 0, false, scope_.prefix + node_.output(i))));
   }
+}
+
+/// The body for each element of the first operand; of other sequences it takes the elements beside that one.
+void Importer::Trips::sequence_map() {
+  read_attributes();
+  begin(0, 0, 0);
+  const Binding first = given(0);
+  if (first.state != Binding::State::kSequence) operator_error("the first input must be a sequence");
+  const std::size_t length = first.sequence->values.size();
+  Bindings operands;
+  for (int i = 0; i < node_.input_size(); ++i) {
+    operands.push_back(given(i));
+    if (operands.back().state != Binding::State::kSequence) {
+      operand(i);
+    } else if (operands.back().sequence->values.size() != length) {
+      operator_error(fmt::format("its sequences have {} and {} elements", length,
+                                 operands.back().sequence->values.size()));
+    }
+  }
+  std::vector<Values> rows(static_cast<std::size_t>(rows_));
+  for (std::size_t t = 0; t < length; ++t) {
+    Bindings inputs;
+    for (const Binding& each : operands)
+      inputs.push_back(each.sequence ? Binding::of(each.sequence->values[t]) : each);
+    const Bindings outputs = trip(std::to_string(t), inputs);
+    for (int k = 0; k < rows_; ++k) rows[static_cast<std::size_t>(k)].push_back(row_of(outputs, k));
+  }
+  for (int k = 0; k < rows_; ++k) {
+    if (!is_read(k)) continue;
+    const Values& values = rows[static_cast<std::size_t>(k)];
+    const PortType declared = port_type(body_->output(k).type());
+    const auto element = !values.empty()   ? type(values[0]).element
+                         : declared.tensor ? element_type_of(declared.tensor->elem_type())
+                                           : std::nullopt;
+    if (!element) {
+      operator_error(fmt::format("its sequences are empty, and the body does not declare the type of '{}'",
+                                 printable(body_->output(k).name())));
+    }
+    bind_result(k, Binding::of(sequence_of(values, *element)));
+  }
+}
+
+void Importer::import_trips(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope,
+                            void (Trips::*import)()) {
+  import_made(node, scope, [&] {
+    Trips trips(*this, node, op, scope);
+    (trips.*import)();
+  });
 }
 
 void Importer::import_loop(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope) {
@@ -303,23 +351,8 @@ void Importer::import_scan(const onnx::NodeProto& node, const ir::Operator& op, 
   import_trips(node, op, scope, &Trips::scan);
 }
 
-void Importer::import_trips(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope,
-                            void (Trips::*import)()) {
-  try {
-    Trips trips(*this, node, op, scope);
-    (trips.*import)();
-    return;
-  } catch (const LoopError& failure) {
-    node_error(diagnostics_, node, scope, failure.code, failure.error);
-    // Where a limit is passed, what is wrong besides is of no interest.
-    if (std::string_view(failure.code) == "E0004") diagnostics_.throw_if_errors();
-  } catch (const ExternalDataError& failure) {
-    node_error(diagnostics_, node, scope, "E0307", failure);
-  } catch (const OperatorError& failure) {
-    node_error(*scope.findings, node, scope, "E0201", failure);
-  } catch (const Poisoned&) {
-  }
-  poison_results(node, scope);
+void Importer::import_sequence_map(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope) {
+  import_trips(node, op, scope, &Trips::sequence_map);
 }
 
 }  // namespace gcompile::frontend

@@ -54,9 +54,11 @@ void Importer::import_node(const onnx::NodeProto& node, Scope& scope) {
     import_loop(node, *op, scope);
   } else if (domain.empty() && node.op_type() == "Scan") {
     import_scan(node, *op, scope);
+  } else if (domain.empty() && node.op_type() == "SequenceMap") {
+    import_sequence_map(node, *op, scope);
   } else if (domain.empty() && node.op_type() == "Constant") {
     import_constant(node, *op, scope);
-  } else {
+  } else if (!import_sequence(node, *op, scope)) {
     import_operator(node, *op, scope);
   }
 }
@@ -153,7 +155,11 @@ void Importer::import_operator(const onnx::NodeProto& node, const ir::Operator& 
     poison_results(node, scope);
     return;
   }
-  const ir::NodeId id = add_node(node, op, std::move(*operands), std::move(attributes), scope);
+  // Omitted results count where an operator takes any number (Split); beyond what it has they say nothing.
+  int last = node.output_size();
+  while (op.results.max >= 0 && last > op.results.max && node.output(last - 1).empty()) --last;
+  const std::vector<std::string> results(node.output().begin(), node.output().begin() + last);
+  const ir::NodeId id = add_node(node, op, std::move(*operands), std::move(attributes), results, scope);
   if (type_node(id, scope, scope.opsets->version(op.domain).value_or(1))) {
     bind_results(node, id, scope);
   } else {
@@ -169,6 +175,11 @@ std::optional<std::vector<ir::ValueId>> Importer::operands_of(const onnx::NodePr
     if (name.empty()) continue;
     const Binding* binding = scope.find(name);
     if (!binding || binding->state == Binding::State::kPoisoned) return std::nullopt;
+    if (binding->state == Binding::State::kSequence) {
+      node_error(*scope.findings, node, scope, "E0201",
+                 {fmt::format("its input '{}' is a sequence, where a tensor is taken", printable(name)), ""});
+      return std::nullopt;
+    }
     operands.back() = binding->value;
   }
   while (!operands.empty() && !operands.back().valid()) operands.pop_back();
@@ -176,18 +187,16 @@ std::optional<std::vector<ir::ValueId>> Importer::operands_of(const onnx::NodePr
 }
 
 ir::NodeId Importer::add_node(const onnx::NodeProto& node, const ir::Operator& op,
-                              std::vector<ir::ValueId> operands, ir::Attributes attributes, Scope& scope) {
+                              std::vector<ir::ValueId> operands, ir::Attributes attributes,
+                              const std::vector<std::string>& results, Scope& scope) {
   ir::Graph& graph = *scope.graph;
   const std::string name = scope.prefix + name_of(node);
   const ir::NodeId id = graph.add_node(op, std::move(operands), std::move(attributes), 0, name);
-  // Omitted results count where an operator takes any number (Split); beyond what it has they say nothing.
-  int last = node.output_size();
-  while (op.results.max >= 0 && last > op.results.max && node.output(last - 1).empty()) --last;
-  for (int i = 0; i < last; ++i) {
-    if (node.output(i).empty()) {
+  for (const std::string& result : results) {
+    if (result.empty()) {
       graph.node(id).results.emplace_back();
     } else {
-      graph.add_result(id, scope.prefix + node.output(i));
+      graph.add_result(id, scope.prefix + result);
     }
   }
   graph.node(id).origins = {{operator_name(node), name}};
@@ -323,13 +332,10 @@ std::string Importer::describe_operands(const onnx::NodeProto& node, const Scope
   std::vector<std::string> shown;
   for (const std::string& name : node.input()) {
     const Binding* binding = name.empty() ? nullptr : scope.find(name);
-    if (name.empty() || (binding && binding->state == Binding::State::kOmitted)) {
-      shown.push_back("none");
-    } else if (!binding || binding->state == Binding::State::kPoisoned) {
-      shown.push_back("?");
-    } else {
-      shown.push_back(ir::to_string(scope.graph->value(binding->value).type));
-    }
+    shown.push_back(describe(name.empty() ? Binding::omitted()
+                             : binding    ? *binding
+                                          : Binding{},
+                             *scope.graph));
   }
   return fmt::format("{}", fmt::join(shown, ", "));
 }

@@ -3,15 +3,18 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "frontend/files/attribute_import.h"
 #include "frontend/files/external_data.h"
-#include "frontend/import/attribute_import.h"
+#include "frontend/files/model_ports.h"
 #include "frontend/import/import.h"
 #include "frontend/import/name_order.h"
 #include "frontend/import/opset_table.h"
@@ -22,16 +25,33 @@
 
 namespace gcompile::frontend {
 
-/// What a name of the model stands for. Users of a poisoned name are left out without a word:
-/// the error is elsewhere.
+/// Values under one name. No graph has sequences: what reads one becomes nodes that read its elements.
+struct Sequence {
+  ir::ElementType element = ir::ElementType::kFloat32;
+  std::vector<ir::ValueId> values;
+};
+
+/// What a name of the model stands for. Users of a poisoned name are left out without a word: the error is
+/// elsewhere. An optional is its element, and without one it is omitted.
 struct Binding {
-  enum class State { kValue, kPoisoned, kOmitted };
+  enum class State { kValue, kSequence, kPoisoned, kOmitted };
   State state = State::kPoisoned;
   ir::ValueId value;
+  std::shared_ptr<const Sequence> sequence = {};  // not null where it is one
 
   static Binding of(ir::ValueId value) { return {State::kValue, value}; }
+  static Binding of(Sequence sequence) {
+    return {State::kSequence, {}, std::make_shared<const Sequence>(std::move(sequence))};
+  }
   static Binding omitted() { return {State::kOmitted, {}}; }
+  /// The value, those of the sequence, or none.
+  std::vector<ir::ValueId> values() const;
+  /// The same with other values in their places.
+  Binding with(const std::vector<ir::ValueId>& values) const;
 };
+
+/// "float32[2, 3]", "a sequence of 2 of float32", "none".
+std::string describe(const Binding& binding, const ir::Graph& graph);
 
 /// A graph among a node's attributes; nullptr: it has none of that name.
 const onnx::GraphProto* graph_of(const onnx::NodeProto& node, std::string_view name);
@@ -74,16 +94,21 @@ class Importer {
  private:
   // import.cc: the model
   void import_functions();
-  void warn_of_defaults(const std::vector<std::string>& names);
-  void import_inputs(const onnx::GraphProto& graph, Scope& scope);
-  std::optional<DeclaredInput> declared_input(const onnx::ValueInfoProto& info);
   std::vector<ResolvedInput> resolve_sizes(const std::vector<DeclaredInput>& declared);
   SuggestedSizes legal_sizes(const std::vector<DeclaredInput>& declared);
   std::optional<bool> fits(const InputBindings& bindings);
   void suggest_choices(const std::vector<DeclaredInput>& declared, SuggestedSizes& sizes);
-  void import_outputs(const onnx::GraphProto& graph, Scope& scope);
   ir::DeclaredShapes declared_shapes(const onnx::GraphProto& graph) const;
-  void check_output_type(const onnx::ValueInfoProto& info, const ir::TensorType& type);
+
+  // import_ports.cc: inputs and outputs of the model
+  std::optional<DeclaredInput> declared_input(const onnx::ValueInfoProto& info);
+  void warn_of_defaults(const std::vector<std::string>& names);
+  bool check_counts();
+  const ElementsBinding* count_of(const ModelPort& port) const;
+  std::vector<DeclaredInput> tensors_of(const ModelPort& port, DeclaredInput declared) const;
+  void import_inputs(const onnx::GraphProto& graph, Scope& scope);
+  void import_outputs(const onnx::GraphProto& graph, Scope& scope);
+  void check_output(const onnx::ValueInfoProto& info, const Binding& made, const ir::Graph& graph);
 
   // import_graph.cc: graphs and branches
   void import_initializers(const onnx::GraphProto& graph, Scope& scope);
@@ -101,14 +126,19 @@ class Importer {
                     const Scope& scope);
   void inline_branch(const onnx::NodeProto& node, const onnx::GraphProto& branch, Scope& scope);
   struct Captures {
-    std::vector<std::string> names;         // run-time values, in the order of the If's operands 1...
-    std::map<std::string, Binding> others;  // constants of the graph around, poisoned and omitted names
+    std::vector<ir::ValueId> values;          // run-time values, in the order of the If's operands 1...
+    std::set<ir::ValueId> seen;               // the same
+    std::map<std::string, Binding> bindings;  // what names stand for in the graph around
   };
+  static void capture(const std::string& name, const Binding& binding, const ir::Graph& graph,
+                      Captures& captures);
   Captures captures_of(const std::vector<const onnx::GraphProto*>& branches, const Scope& scope);
   /// For each result of an If, the input that it feeds as a state; nullptr: none.
   std::vector<const std::string*> fed_inputs(const onnx::NodeProto& node) const;
   struct Branch {
     ir::Graph graph;
+    std::vector<Binding>
+        outputs;  // of the file's graph, whose values are the graph's outputs one after another
     bool poisoned = false;
   };
   Branch import_branch(const onnx::GraphProto& proto, const Captures& captures, const Scope& scope,
@@ -117,12 +147,27 @@ class Importer {
   /// What stands for a branch with errors of types: the same inputs and the reason, which becomes a warning.
   static ir::Graph trapped_branch(const ir::Graph& branch, const Diagnostics& findings, Diagnostics& to);
   static void trap_smaller(ir::Graph& a, ir::Graph& b, Diagnostics& to);
+  static void require_same_kinds(const onnx::NodeProto& node, const Branch& then_branch,
+                                 const Branch& else_branch);
+  void bind_if(const onnx::NodeProto& node, const ir::Operator& op, const Captures& captures,
+               Branch&& then_branch, Branch&& else_branch, Scope& scope);
 
-  // import_loop.cc: Loop and Scan
+  // made_nodes.cc: nodes whose operators no graph has
+  class MadeNodes;
+  void import_made(const onnx::NodeProto& node, Scope& scope, const std::function<void()>& make);
+  void count_elements(std::size_t count);
+
+  // import_sequence.cc: sequences and optionals
+  class Sequences;
+  /// False: the operator is none of those.
+  bool import_sequence(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
+
+  // import_loop.cc: Loop, Scan and SequenceMap
   class Trips;
   int opset_of(const Scope& scope) const { return scope.opsets->version("").value_or(1); }
   void import_loop(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
   void import_scan(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
+  void import_sequence_map(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
   void import_trips(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope,
                     void (Trips::*import)());
 
@@ -146,8 +191,9 @@ class Importer {
   void check_opset(const onnx::NodeProto& node, const ir::Operator& op, const Scope& scope);
   /// Operands in order; nullopt when one is poisoned.
   std::optional<std::vector<ir::ValueId>> operands_of(const onnx::NodeProto& node, const Scope& scope);
+  /// `results`: a name for each, "" where it is omitted.
   ir::NodeId add_node(const onnx::NodeProto& node, const ir::Operator& op, std::vector<ir::ValueId> operands,
-                      ir::Attributes attributes, Scope& scope);
+                      ir::Attributes attributes, const std::vector<std::string>& results, Scope& scope);
   /// Normalises, completes and infers; false after a diagnosed error.
   bool type_node(ir::NodeId id, Scope& scope, int opset);
   void settle_operands(ir::NodeId id, Scope& scope);
@@ -179,6 +225,7 @@ class Importer {
   OpsetTable opsets_;
   using FunctionKey = std::pair<std::string, std::string>;  // domain, name
   std::map<FunctionKey, Function> functions_;
+  ModelPorts ports_;
   Unsupported unsupported_;
   std::map<std::pair<std::string, std::string>, Diagnostic> wrong_attributes_;  // by operator and message
   std::set<std::string> warned_;  // operators older models do not have; domains not imported

@@ -7,17 +7,9 @@
 #include <algorithm>
 
 #include "base/interrupt.h"
-#include "frontend/import/tensor_import.h"
+#include "frontend/files/tensor_import.h"
 
 namespace gcompile::frontend {
-
-void malformed(std::string message) { throw LoopError{"E0504", {std::move(message), ""}}; }
-
-int axis_within(std::int64_t axis, int rank) {
-  if (axis < -rank || axis >= rank)
-    operator_error(fmt::format("the axis {} is outside [-{}, {})", axis, rank, rank));
-  return static_cast<int>(axis < 0 ? axis + rank : axis);
-}
 
 namespace {
 
@@ -30,6 +22,13 @@ std::int64_t nodes_in(const onnx::GraphProto& graph) {
     }
   }
   return nodes;
+}
+
+/// The type of elements of a tensor or of those in a sequence.
+std::optional<ir::ElementType> element_of(const Binding& binding, const ir::Graph& graph) {
+  if (binding.state == Binding::State::kSequence) return binding.sequence->element;
+  if (binding.state == Binding::State::kValue) return graph.value(binding.value).type.element;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -66,7 +65,7 @@ void Importer::Trips::begin(int first_operand, int first_result, int carried) {
   importer_.import_initializers(*body_, once_);
 }
 
-Scope Importer::Trips::scope_of_trip(const std::string& number, const Values& inputs) {
+Scope Importer::Trips::scope_of_trip(const std::string& number, const Bindings& inputs) {
   Scope inner = once_.inside(*scope_.graph);
   inner.outer = &once_;
   inner.graph_depth = once_.graph_depth;
@@ -74,13 +73,17 @@ Scope Importer::Trips::scope_of_trip(const std::string& number, const Values& in
   inner.place = fmt::format(", in trip {} of {} {}{}", number, op_.name, shown_name(node_), scope_.place);
   for (int i = 0; i < body_->input_size(); ++i) {
     const onnx::ValueInfoProto& input = body_->input(i);
-    const int declared = input.type().tensor_type().elem_type();
-    const ir::TensorType& given = type(inputs[i]);
-    if (declared != onnx::TensorProto::UNDEFINED && element_type_of(declared) != given.element) {
-      malformed(fmt::format("the body's input '{}' is declared with elements of {}, and given {}",
-                            printable(input.name()), onnx_type_name(declared), ir::to_string(given)));
+    const Binding& given = inputs[static_cast<std::size_t>(i)];
+    if (const auto element = element_of(given, *scope_.graph)) {
+      const PortType type = port_type(input.type());
+      const int declared = type.tensor ? type.tensor->elem_type() : onnx::TensorProto::UNDEFINED;
+      if (declared != onnx::TensorProto::UNDEFINED && element_type_of(declared) != *element) {
+        malformed(fmt::format("the body's input '{}' is declared with elements of {}, and given {}",
+                              printable(input.name()), onnx_type_name(declared),
+                              describe(given, *scope_.graph)));
+      }
     }
-    importer_.bind(inner, input.name(), Binding::of(inputs[i]));
+    importer_.bind(inner, input.name(), given);
   }
   return inner;
 }
@@ -90,7 +93,7 @@ void Importer::Trips::count_trip() {
   poll_interrupt();
   const int limit = importer_.options_.limits.nodes_of_calls;
   if (importer_.nodes_of_calls_ + nodes_of_trip_ > limit) {
-    throw LoopError{
+    throw MadeError{
         "E0004",
         {fmt::format("with {} nodes a trip, its trips make more nodes than the limit of {}", nodes_of_trip_,
                      limit),
@@ -101,7 +104,7 @@ void Importer::Trips::count_trip() {
 }
 
 /// The body's outputs.
-Importer::Trips::Values Importer::Trips::trip(const std::string& number, const Values& inputs) {
+Importer::Trips::Bindings Importer::Trips::trip(const std::string& number, const Bindings& inputs) {
   count_trip();
   Scope inner = scope_of_trip(number, inputs);
   if (!order_) order_ = importer_.order_in(body_->node(), inner);
@@ -110,22 +113,21 @@ Importer::Trips::Values Importer::Trips::trip(const std::string& number, const V
   for (const auto& [name, binding] : inner.names) {
     if (binding.state == Binding::State::kPoisoned) throw Poisoned{};
   }
-  Values outputs;
+  Bindings outputs;
   for (const onnx::ValueInfoProto& output : body_->output()) {
     const Binding* made = inner.find(output.name());
     if (!made) {
-      throw LoopError{
+      throw MadeError{
           "E0501",
           {fmt::format("the body has an output '{}', which nothing makes", printable(output.name())), ""}};
     }
-    if (made->state != Binding::State::kValue) throw Poisoned{};
-    outputs.push_back(made->value);
+    outputs.push_back(*made);
   }
   return outputs;
 }
 
 /// The condition and the carried values behind a trip that is made where the condition holds.
-Importer::Trips::Values Importer::Trips::guarded_trip(const std::string& number, const Values& inputs) {
+Importer::Trips::Bindings Importer::Trips::guarded_trip(const std::string& number, const Bindings& inputs) {
   count_trip();
   Scope inner = scope_of_trip(number, inputs);
   if (choice_.op_type().empty()) {
@@ -146,41 +148,13 @@ Importer::Trips::Values Importer::Trips::guarded_trip(const std::string& number,
     }
   }
   importer_.import_if(choice_, ir::operator_named("If"), inner);
-  Values outputs;
+  Bindings outputs;
   for (const std::string& name : choice_.output()) {
     const Binding* made = inner.find(name);
-    if (!made || made->state != Binding::State::kValue) throw Poisoned{};
-    outputs.push_back(made->value);
+    if (!made || made->state == Binding::State::kPoisoned) throw Poisoned{};
+    outputs.push_back(*made);
   }
   return outputs;
-}
-
-bool Importer::Trips::has_operand(int i) const {
-  if (i >= node_.input_size() || node_.input(i).empty()) return false;
-  const Binding* binding = scope_.find(node_.input(i));
-  return !binding || binding->state != Binding::State::kOmitted;
-}
-
-ir::ValueId Importer::Trips::operand(int i) const {
-  if (!has_operand(i)) malformed(fmt::format("input {} is omitted", i));
-  const Binding* binding = scope_.find(node_.input(i));
-  if (!binding || binding->state != Binding::State::kValue) throw Poisoned{};
-  return binding->value;
-}
-
-ir::ValueId Importer::Trips::emit(std::string_view op, Values operands, ir::Attributes attributes,
-                                  const std::string& name) {
-  ir::Graph& graph = *scope_.graph;
-  const ir::NodeId id = graph.add_node(ir::operator_named(op), std::move(operands), std::move(attributes), 0,
-                                       fmt::format("{}/{}", name, op));
-  const ir::ValueId result = graph.add_result(id, name);
-  graph.node(id).origins = {{std::string(op_.name), name_}};
-  if (!importer_.type_node(id, scope_, static_cast<int>(kNewestOpset))) throw Poisoned{};
-  return result;
-}
-
-ir::ValueId Importer::Trips::add_constant(const ir::Scalar& value, const std::string& name) {
-  return scope_.graph->add_constant(ir::Tensor::scalar(value), name);
 }
 
 ir::ValueId Importer::Trips::zeros(ir::TensorType type, const std::string& name) {
@@ -190,61 +164,54 @@ ir::ValueId Importer::Trips::zeros(ir::TensorType type, const std::string& name)
   return scope_.graph->add_constant(ir::Tensor(std::move(type)), name);
 }
 
-/// One position of an axis, which the result does not have.
-ir::ValueId Importer::Trips::slice(ir::ValueId value, int axis, std::int64_t position,
-                                   const std::string& name) {
-  ir::Attributes attributes;
-  attributes.set("axis", std::int64_t{axis});
-  const ir::Scalar at = ir::Scalar::of_integer(ir::ElementType::kInt64, position);
-  const ir::ValueId index = add_constant(at, name + "/position");
-  return emit("Gather", {value, index}, std::move(attributes), name);
-}
-
 /// The rows, which are of one type and at least one, along a new axis.
-ir::ValueId Importer::Trips::stack(const Values& rows, std::int64_t axis, bool is_backward,
-                                   const std::string& name) {
-  const int at = axis_within(axis, type(rows[0]).rank() + 1);
-  const std::int64_t axes[] = {at};
-  const ir::ValueId new_axis = scope_.graph->add_constant(ir::Tensor::of_ints(axes, {1}), name + "/axis");
-  Values parts;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (type(rows[i]) != type(rows[0])) {
-      operator_error(
-          fmt::format("what trips give for the output '{}' is {} in the first one and {} in another",
-                      printable(name), ir::to_string(type(rows[0])), ir::to_string(type(rows[i]))));
-    }
-    parts.push_back(emit("Unsqueeze", {rows[i], new_axis}, {}, fmt::format("{}/{}", name, i)));
+ir::ValueId Importer::Trips::stacked(const Values& rows, std::int64_t axis, bool is_backward,
+                                     const std::string& name) {
+  for (const ir::ValueId row : rows) {
+    if (type(row) == type(rows[0])) continue;
+    operator_error(fmt::format("what trips give for the output '{}' is {} in the first one and {} in another",
+                               printable(name), ir::to_string(type(rows[0])), ir::to_string(type(row))));
   }
-  if (is_backward) std::reverse(parts.begin(), parts.end());
-  ir::Attributes attributes;
-  attributes.set("axis", std::int64_t{at});
-  return emit("Concat", std::move(parts), std::move(attributes), name);
+  return stack(rows, axis, is_backward, name);
 }
 
 /// What the body gives for output k behind the carried ones is of this type; where no trip is made.
-ir::TensorType Importer::Trips::row_type(const Values& inputs, int k) {
+ir::TensorType Importer::Trips::row_type(const Bindings& inputs, int k) {
   count_trip();
   const Scope inner = scope_of_trip("0", inputs);
   const Branch branch =
       importer_.import_branch(inside_, importer_.captures_of({&inside_}, inner), inner, name_, {});
   if (branch.poisoned) throw Poisoned{};
   if (!branch.graph.trap.empty()) operator_error(branch.graph.trap);
-  return branch.graph.value(branch.graph.outputs()[first_result_ + carried_ + k]).type;
+  return branch.graph.value(row_of(branch.outputs, k)).type;
 }
 
-void Importer::Trips::require_condition(ir::ValueId condition) const {
-  if (type(condition).element != ir::ElementType::kBool || type(condition).count() != 1) {
-    operator_error(fmt::format("the condition must be one bool, not {}", ir::to_string(type(condition))));
+/// Output k behind the carried ones.
+ir::ValueId Importer::Trips::row_of(const Bindings& outputs, int k) const {
+  const int i = first_result_ + carried_ + k;
+  return tensor_of(outputs[static_cast<std::size_t>(i)],
+                   fmt::format("the body's output '{}'", printable(body_->output(i).name())));
+}
+
+void Importer::Trips::require_condition(const Binding& condition) const {
+  const ir::TensorType& given = type(tensor_of(condition, "the condition"));
+  if (given.element != ir::ElementType::kBool || given.count() != 1) {
+    operator_error(fmt::format("the condition must be one bool, not {}", ir::to_string(given)));
   }
 }
 
-/// The carried value at input i of the body becomes what a trip has made of it.
-void Importer::Trips::require_type(int i, ir::ValueId given, ir::ValueId made, bool any_shape) const {
-  const ir::TensorType& before = type(given);
-  const ir::TensorType& after = type(made);
-  if (any_shape ? before.element == after.element : before == after) return;
-  operator_error(fmt::format("the body makes {} of the carried value '{}', which is {}", ir::to_string(after),
-                             printable(body_->input(i).name()), ir::to_string(before)));
+/// The carried value at input i of the body becomes what a trip has made of it. A sequence may grow, and an
+/// optional get an element or lose it.
+void Importer::Trips::require_type(int i, const Binding& given, const Binding& made, bool any_shape) const {
+  using State = Binding::State;
+  if (given.state == State::kOmitted || made.state == State::kOmitted) return;
+  const bool is_same = any_shape || given.state == State::kSequence
+                           ? element_of(given, *scope_.graph) == element_of(made, *scope_.graph)
+                           : made.state == State::kValue && type(given.value) == type(made.value);
+  if (given.state == made.state && is_same) return;
+  operator_error(fmt::format("the body makes {} of the carried value '{}', which is {}",
+                             describe(made, *scope_.graph), printable(body_->input(i).name()),
+                             describe(given, *scope_.graph)));
 }
 
 }  // namespace gcompile::frontend

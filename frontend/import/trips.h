@@ -4,43 +4,31 @@
 #include <string>
 #include <vector>
 
-#include "frontend/import/importer.h"
+#include "frontend/import/made_nodes.h"
 
 namespace gcompile::frontend {
 
-/// What is wrong with a loop, and the code of the error.
-struct LoopError {
-  const char* code;
-  OperatorError error;
-};
-
-/// Something is wrong elsewhere, and said there.
-struct Poisoned {};
-
-[[noreturn]] void malformed(std::string message);
-/// The axis from 0 on.
-int axis_within(std::int64_t axis, int rank);
-
 /// The trips of one node.
-class Importer::Trips {
+class Importer::Trips : public MadeNodes {
  public:
-  Trips(Importer& importer, const onnx::NodeProto& node, const ir::Operator& op, Scope& scope)
-      : importer_(importer), node_(node), op_(op), scope_(scope), name_(scope.prefix + name_of(node)) {}
+  using MadeNodes::MadeNodes;
 
-  // Each binds the results of the node. They throw LoopError, OperatorError or Poisoned.
+  // Each binds the results of the node.
   void loop();
   void scan();
+  void sequence_map();
 
  private:
-  struct Sequence {
+  /// What a Scan reads position by position.
+  struct Scanned {
     ir::ValueId value;
     int axis = 0;
     bool is_backward = false;
   };
-  using Values = std::vector<ir::ValueId>;
+  using Bindings = std::vector<Binding>;
   /// Carried values, and for each output that trips add to what they have given; none where nobody reads it.
   struct Ran {
-    Values carried;
+    Bindings carried;
     std::vector<Values> rows;
   };
 
@@ -48,33 +36,20 @@ class Importer::Trips {
   void begin(int first_operand, int first_result, int carried);
   void scan_of_batches();
   void scan_nothing(std::int64_t entries, std::int64_t length);
-  Ran run_sequence(const std::string& place, Values carried, const std::vector<Sequence>& sequences,
-                   std::int64_t length);
-  Values trip(const std::string& number, const Values& inputs);
-  Values guarded_trip(const std::string& number, const Values& inputs);
-  Scope scope_of_trip(const std::string& number, const Values& inputs);
+  Ran run_scan(const std::string& place, Bindings carried, const std::vector<Scanned>& scanned,
+               std::int64_t length);
+  Bindings trip(const std::string& number, const Bindings& inputs);
+  Bindings guarded_trip(const std::string& number, const Bindings& inputs);
+  Scope scope_of_trip(const std::string& number, const Bindings& inputs);
   void count_trip();
-  ir::TensorType row_type(const Values& inputs, int k);
-  ir::ValueId operand(int i) const;
-  bool has_operand(int i) const;
+  ir::TensorType row_type(const Bindings& inputs, int k);
+  ir::ValueId row_of(const Bindings& outputs, int k) const;
+  ir::ValueId stacked(const Values& rows, std::int64_t axis, bool is_backward, const std::string& name);
   std::optional<std::int64_t> most_trips() const;
-  void require_condition(ir::ValueId condition) const;
-  void require_type(int i, ir::ValueId given, ir::ValueId made, bool any_shape) const;
-  bool is_read(int i) const { return i < node_.output_size() && !node_.output(i).empty(); }
-  void bind_result(int i, ir::ValueId value) { importer_.bind(scope_, node_.output(i), Binding::of(value)); }
-
-  ir::ValueId emit(std::string_view op, Values operands, ir::Attributes attributes, const std::string& name);
-  ir::ValueId add_constant(const ir::Scalar& value, const std::string& name);
+  void require_condition(const Binding& condition) const;
+  void require_type(int i, const Binding& given, const Binding& made, bool any_shape) const;
   ir::ValueId zeros(ir::TensorType type, const std::string& name);
-  ir::ValueId slice(ir::ValueId value, int axis, std::int64_t position, const std::string& name);
-  ir::ValueId stack(const Values& rows, std::int64_t axis, bool is_backward, const std::string& name);
-  const ir::TensorType& type(ir::ValueId value) const { return scope_.graph->value(value).type; }
 
-  Importer& importer_;
-  const onnx::NodeProto& node_;
-  const ir::Operator& op_;
-  Scope& scope_;
-  const std::string name_;
   const onnx::GraphProto* body_ = nullptr;
   ir::Attributes attributes_;
   int first_result_ = 0;  // of the body: behind a Loop's condition

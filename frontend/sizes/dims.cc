@@ -87,7 +87,7 @@ class Resolver {
                 ir::SizesScope::in_force()->resolved(ir::Dim::symbol(symbol++)) * given.multiple);
     }
     for (const ShapeBinding& shape : bindings_.shapes) {
-      if (Pending* pending = find(shape.input, "--shape")) bind_shape(*pending, shape.dims, "--shape");
+      for (Pending* pending : find(shape.input, "--shape")) bind_shape(*pending, shape.dims, "--shape");
     }
     for (const auto& [name, shape] : bindings_.data_shapes) {
       const auto at = std::find_if(pending_.begin(), pending_.end(),
@@ -108,18 +108,25 @@ class Resolver {
         {Severity::kError, std::move(code), std::move(message), {}, std::move(details), std::move(help)});
   }
 
-  Pending* find(const std::string& name, std::string_view flag) {
-    if (name.empty() && pending_.size() == 1) return &pending_[0];
+  bool is_meant(const Pending& pending, const std::string& name) const {
+    if (name.empty()) return pending_.size() == 1;
+    return pending.input->name == name || pending.input->sequence == name;
+  }
+
+  /// The input of that name, or the elements of the sequence; none after an error.
+  std::vector<Pending*> find(const std::string& name, std::string_view flag) {
     std::vector<std::string> names;
+    std::vector<Pending*> found;
     for (Pending& pending : pending_) {
-      if (pending.input->name == name) return &pending;
+      if (is_meant(pending, name)) found.push_back(&pending);
       names.push_back(pending.input->name);
     }
+    if (!found.empty()) return found;
     std::vector<std::string> shown;
     for (const std::string& n : names) shown.push_back(printable(n));
     error("E0402", fmt::format("{}: the model has no input '{}'", flag, printable(name)),
           did_you_mean(name, names), {fmt::format("inputs: {}", fmt::join(shown, ", "))});
-    return nullptr;
+    return {};
   }
 
   static std::vector<std::string> shown_dims(const Pending& pending) {
@@ -176,7 +183,7 @@ class Resolver {
   /// the shape is told when it is bound.
   void name_dims(const ShapeBinding& shape) {
     for (Pending& pending : pending_) {
-      if (pending.input->name != shape.input && !(shape.input.empty() && pending_.size() == 1)) continue;
+      if (!is_meant(pending, shape.input)) continue;
       if (!pending.dims) pending.dims.emplace(shape.dims.size());
       if (pending.dims->size() != shape.dims.size()) continue;
       for (std::size_t axis = 0; axis < shape.dims.size(); ++axis) {
@@ -202,11 +209,11 @@ class Resolver {
 
   /// A list given by --set also tells the length of a vector.
   void bind_list_length(const SetBinding& set) {
-    Pending* pending = find(set.input, "--set");
-    if (!pending) return;
-    if (!pending->dims) pending->dims.emplace(set.values.size() == 1 ? 0 : 1);
-    if (pending->dims->size() == 1 && !pending->dims->front().size) {
-      bind_slot(*pending, 0, static_cast<std::int64_t>(set.values.size()), "--set");
+    for (Pending* pending : find(set.input, "--set")) {
+      if (!pending->dims) pending->dims.emplace(set.values.size() == 1 ? 0 : 1);
+      if (pending->dims->size() == 1 && !pending->dims->front().size) {
+        bind_slot(*pending, 0, static_cast<std::int64_t>(set.values.size()), "--set");
+      }
     }
   }
 
@@ -296,9 +303,11 @@ class Resolver {
     };
     for (const Pending& pending : pending_) {
       const std::string name = printable(pending.input->name);
+      const std::string& sequence = pending.input->sequence;
+      const std::string named = sequence.empty() ? name : printable(sequence);
       if (!pending.dims) {
         details.push_back(fmt::format("input '{}': the model declares no shape", name));
-        add_flag(fmt::format("--shape {}:SIZExSIZEx...", name));
+        add_flag(fmt::format("--shape {}:SIZExSIZEx...", named));
         continue;
       }
       std::vector<std::string> shown;
@@ -322,7 +331,7 @@ class Resolver {
         }
         if (parts) shown.back() = fmt::format("{}", sum);
       }
-      if (unnamed) add_flag(fmt::format("--shape {}:{}", for_shell(name), fmt::join(shown, "x")));
+      if (unnamed) add_flag(fmt::format("--shape {}:{}", for_shell(named), fmt::join(shown, "x")));
     }
     if (details.empty()) return;
     const std::string message =
@@ -366,7 +375,7 @@ class Resolver {
     if (diagnostics_.has_errors()) return resolved;
     for (const SetBinding& set : bindings_.sets) {
       for (std::size_t i = 0; i < inputs_.size(); ++i) {
-        if (inputs_[i].name == set.input) make_constant(resolved[i], set);
+        if (is_meant(pending_[i], set.input)) make_constant(resolved[i], set);
       }
     }
     return resolved;
@@ -438,6 +447,15 @@ class Resolver {
 };
 
 }  // namespace
+
+bool gives_size(const InputBindings& bindings, const std::string& name) {
+  const auto is_named = [&](const auto& dim) { return dim.name == name; };
+  return std::any_of(bindings.dims.begin(), bindings.dims.end(), is_named) ||
+         std::any_of(bindings.sums.begin(), bindings.sums.end(), is_named) ||
+         std::any_of(bindings.bounds.begin(), bindings.bounds.end(), [&](const DimBounds& bounded) {
+           return std::count(bounded.names.begin(), bounded.names.end(), name) > 0;
+         });
+}
 
 bool is_dim_identifier(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };

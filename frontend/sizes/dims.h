@@ -68,6 +68,13 @@ struct SetBinding {
   std::vector<std::string> values;
 };
 
+/// `--elements frames=3`: of how many tensors an input consists that is a sequence or an optional;
+/// `--elements mask=none`: the optional has no value.
+struct ElementsBinding {
+  std::string input;
+  std::optional<std::int64_t> count;
+};
+
 // Each throws CompileError (kUsage) that shows the expected form.
 DimList parse_dim_list(std::string_view text);
 /// nullopt: the text gives no bounds.
@@ -81,6 +88,7 @@ std::optional<std::vector<DimPart>> parse_dim_sum(std::string_view text);
 /// names it; `input:` or `input:[]` is a scalar. The name may contain ':' itself ("input:0").
 ShapeBinding parse_shape_binding(std::string_view text);
 SetBinding parse_set_binding(std::string_view text);
+ElementsBinding parse_elements_binding(std::string_view text);
 
 struct InputBindings {
   std::vector<DimBinding> dims;
@@ -88,15 +96,20 @@ struct InputBindings {
   std::vector<DimSum> sums;
   std::vector<ShapeBinding> shapes;
   std::vector<SetBinding> sets;
+  std::vector<ElementsBinding> elements;
   /// Shapes of test data by input name. They bind what is open; where they differ from a size that the model
   /// declares, or the user gave, that is an error.
   std::map<std::string, ir::Shape> data_shapes;
 };
 
+/// Whether --dim says something of a dimension of this name.
+bool gives_size(const InputBindings& bindings, const std::string& name);
+
 struct DeclaredInput {
   std::string name;
   ir::ElementType element = ir::ElementType::kFloat32;
   std::optional<std::vector<DeclaredDim>> dims;  // nullopt: not even the rank is declared
+  std::string sequence = {};                     // of which it is an element; a shape of that is one of each
 };
 
 struct ResolvedInput {

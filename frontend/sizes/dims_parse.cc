@@ -191,4 +191,18 @@ SetBinding parse_set_binding(std::string_view text) {
   return {std::string(text.substr(0, at)), split(text.substr(at + 1), ",")};
 }
 
+ElementsBinding parse_elements_binding(std::string_view text) {
+  const std::size_t at = text.rfind('=');
+  const std::string_view number = at == std::string_view::npos ? "" : text.substr(at + 1);
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), count);
+  const bool is_count = !number.empty() && error == std::errc() && end == number.data() + number.size() &&
+                        count >= 0 && count <= Limits().nodes_of_calls;
+  if (at == 0 || (!is_count && number != "none")) {
+    usage("--elements", text,
+          fmt::format("INPUT=COUNT, of 0 to {} tensors, or INPUT=none", Limits().nodes_of_calls), "frames=3");
+  }
+  return {std::string(text.substr(0, at)), is_count ? std::optional(count) : std::nullopt};
+}
+
 }  // namespace gcompile::frontend

@@ -15,8 +15,8 @@
 #include "base/diagnostics.h"
 #include "driver/machine/local_files.h"
 #include "frontend/files/file_bytes.h"
+#include "frontend/files/tensor_import.h"
 #include "frontend/import/data_files.h"
-#include "frontend/import/tensor_import.h"
 #include "ir/graph/operator.h"
 
 namespace gcompile::conformance {

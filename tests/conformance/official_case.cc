@@ -38,46 +38,32 @@ onnx::ModelProto read_model(const std::string& folder) {
   return model;
 }
 
-/// The inputs that are no initializers, in order: data files are numbered like them.
-std::vector<onnx::ValueInfoProto> fed_inputs(const onnx::GraphProto& graph) {
-  std::set<std::string> initializers;
-  for (const auto& tensor : graph.initializer()) initializers.insert(tensor.name());
-  std::vector<onnx::ValueInfoProto> out;
-  for (const auto& input : graph.input()) {
-    if (initializers.count(input.name()) == 0) out.push_back(input);
-  }
-  return out;
-}
-
-bool has_other_values(const onnx::GraphProto& graph) {
-  for (const auto& infos : {graph.input(), graph.output()}) {
-    for (const auto& info : infos) {
-      if (!info.type().has_tensor_type()) return true;
-    }
-  }
-  return false;
-}
-
 /// The model with known inputs as initializers.
-void import_bound(const onnx::ModelProto& model, const std::vector<ir::Tensor>& values,
-                  const std::string& folder, Known known, OfficialCase& out) {
+void import_bound(const onnx::ModelProto& model, const frontend::TestData& data, const std::string& folder,
+                  Known known, OfficialCase& out) {
   onnx::ModelProto bound = model;
   frontend::ImportOptions options;
+  options.bindings.elements = data.elements;
   out.inputs.clear();
-  const std::vector<onnx::ValueInfoProto> fed = fed_inputs(model.graph());
   std::set<std::string> removed;
-  for (std::size_t i = 0; i < fed.size(); ++i) {
-    if (i >= values.size()) {
-      removed.insert(fed[i].name());
+  std::size_t at = 0;
+  for (const frontend::ModelPort& port : frontend::ports_of(model.graph()).inputs) {
+    if (!port.is_sequence && !port.is_optional) {
+      if (at >= data.inputs.size()) {
+        removed.insert(port.name);
+      } else if (const ir::Tensor& value = data.inputs[at++].value; is_known(known, value, at - 1)) {
+        bound.mutable_graph()->add_initializer()->ParseFromString(frontend::write_tensor({port.name, value}));
+        removed.insert(port.name);
+      } else {
+        options.bindings.data_shapes[port.name] = value.shape();
+        out.inputs.push_back(value);
+      }
       continue;
     }
-    if (is_known(known, values[i], i)) {
-      bound.mutable_graph()->add_initializer()->ParseFromString(
-          frontend::write_tensor({fed[i].name(), values[i]}));
-      removed.insert(fed[i].name());
-    } else {
-      options.bindings.data_shapes[fed[i].name()] = values[i].shape();
-      out.inputs.push_back(values[i]);
+    for (const std::string& name : frontend::input_names({{port}, {}}, data.elements)) {
+      const ir::Tensor& value = data.inputs.at(at++).value;
+      options.bindings.data_shapes[name] = value.shape();
+      out.inputs.push_back(value);
     }
   }
   bound.mutable_graph()->clear_input();
@@ -144,22 +130,16 @@ OfficialCase read_official_case(const std::string& folder, const std::string& na
   frontend::TestData data;
   try {
     model = read_model(folder);
-    if (has_other_values(model.graph())) {
-      out.refusal = "the model has a sequence or optional as value of its interface";
-      return out;
-    }
-    data = frontend::read_test_data(folder + "/test_data_set_0", {});
+    data = frontend::read_test_data(folder + "/test_data_set_0", {}, frontend::ports_of(model.graph()));
   } catch (const CompileError& error) {
     out.refusal = first_line(error);
     return out;
   }
-  std::vector<ir::Tensor> inputs;
-  for (const auto& input : data.inputs) inputs.push_back(input.value);
   for (const auto& output : data.outputs) out.outputs.push_back(output.value);
-  return bind_inputs(model, inputs, folder, target, std::move(out));
+  return bind_inputs(model, data, folder, target, std::move(out));
 }
 
-OfficialCase bind_inputs(const onnx::ModelProto& model, const std::vector<ir::Tensor>& inputs,
+OfficialCase bind_inputs(const onnx::ModelProto& model, const frontend::TestData& data,
                          const std::string& folder, Target target, OfficialCase out) {
   const std::string at_least = out.known;
   bool begun = false;
@@ -170,7 +150,7 @@ OfficialCase bind_inputs(const onnx::ModelProto& model, const std::vector<ir::Te
     try {
       out.refusal.clear();
       out.known = kKnownNames[static_cast<int>(known)];
-      import_bound(model, inputs, folder, known, out);
+      import_bound(model, data, folder, known, out);
       out.is_exact = true;
       for (const ir::NodeId id : out.graph.nodes()) {
         out.is_exact = out.is_exact && out.graph.node(id).op->accuracy == ir::Accuracy::kExact;
@@ -215,7 +195,7 @@ std::string refusal_reason(const std::string& message) {
       {"quantising to", "element type without arithmetic"},
       {"has elements of", "element type without arithmetic"},
       {"tensors of", "element type that is not read"},
-      {"as value of", "sequence, optional or map"},
+      {"is no tensor", "sequence, optional or map"},
   };
   // "operator Foo (opset 9) is not supported; the model has ..."
   if (message.rfind("operator ", 0) == 0 &&

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/program/program.h"
+#include "frontend/import/data_files.h"
 #include "ir/graph/graph.h"
 
 namespace gcompile::conformance {
@@ -31,9 +32,9 @@ std::set<std::string> operator_kinds(const std::string& folder);
 /// Inputs that an operator must know at compile time become constants, as few as it takes.
 OfficialCase read_official_case(const std::string& folder, const std::string& name, Target target);
 
-/// The same of a model at hand and the values of its inputs; `out` holds what else is known of the case, and
+/// The same of a model at hand and the data of its inputs; `out` holds what else is known of the case, and
 /// in `known` which inputs become constants at least.
-OfficialCase bind_inputs(const onnx::ModelProto& model, const std::vector<ir::Tensor>& inputs,
+OfficialCase bind_inputs(const onnx::ModelProto& model, const frontend::TestData& data,
                          const std::string& folder, Target target, OfficialCase out);
 
 /// Optimised at `level` and lowered under the prefix `name`. Throws CompileError.

@@ -151,7 +151,9 @@ std::optional<std::vector<ir::Tensor>> expected_of(const OfficialCase& given) {
 OfficialCase bound(const EdgeModel& model, Target target) {
   OfficialCase given;
   given.known = model.known;
-  return bind_inputs(model.model, model.inputs, {}, target, std::move(given));
+  frontend::TestData data;
+  for (const ir::Tensor& input : model.inputs) data.inputs.push_back({{}, input});
+  return bind_inputs(model.model, data, {}, target, std::move(given));
 }
 
 EdgeModel chosen_model(const EdgeCell& cell, const Verdict& verdict) {

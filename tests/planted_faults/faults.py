@@ -328,11 +328,11 @@ RUNTIME = [
 ]
 
 DRIVER = [
-    fault("frontend/entry-of-type", "frontend/import/tensor_import.cc",
+    fault("frontend/entry-of-type", "frontend/files/tensor_import.cc",
           "if (value < range.lowest || value > range.highest) {", "if (value < range.lowest) {", "frontend_tensor_test"),
-    fault("frontend/last-nibble", "frontend/import/tensor_import.cc",
+    fault("frontend/last-nibble", "frontend/files/tensor_import.cc",
           "bytes.back() &= std::byte{0xff} >> unused;", "bytes.back() &= std::byte{0xff};", "frontend_tensor_test"),
-    fault("frontend/raw-size", "frontend/import/tensor_import.cc",
+    fault("frontend/raw-size", "frontend/files/tensor_import.cc",
           "if (given == bytes) return;", "if (given >= bytes - 1) return;", "frontend_hostile_test"),
     fault("frontend/unknown-field", "frontend/files/wire_scan.cc",
           "size > 0 && (!field || field->refused)) refuse", "size > 0 && field && field->refused) refuse",

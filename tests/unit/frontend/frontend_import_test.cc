@@ -265,7 +265,7 @@ TEST(FrontendImport, UnsupportedKindsOfInputsAreNamed) {
   onnx::TypeProto& type = *model.mutable_graph()->mutable_input(1)->mutable_type();
   type.mutable_tensor_type()->set_elem_type(8);
   EXPECT_THAT(import_proto(model).errors, HasSubstr("input 's' has elements of string"));
-  *type.mutable_sequence_type()->mutable_elem_type() = model.graph().input(0).type();
+  *type.mutable_map_type()->mutable_value_type() = model.graph().input(0).type();
   EXPECT_THAT(import_proto(model).errors, HasSubstr("input 's' is no tensor"));
 }
 

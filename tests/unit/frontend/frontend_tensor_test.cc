@@ -11,8 +11,8 @@
 #include <fstream>
 
 #include "base/sha256.h"
+#include "frontend/files/tensor_import.h"
 #include "frontend/import/data_files.h"
-#include "frontend/import/tensor_import.h"
 #include "tests/unit/frontend/frontend_fixture.h"
 
 namespace gcompile {

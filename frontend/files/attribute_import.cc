@@ -1,8 +1,8 @@
-#include "frontend/import/attribute_import.h"
+#include "frontend/files/attribute_import.h"
 
 #include <fmt/format.h>
 
-#include "frontend/import/tensor_import.h"
+#include "frontend/files/tensor_import.h"
 #include "ir/graph/operator.h"
 
 namespace gcompile::frontend {

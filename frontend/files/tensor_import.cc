@@ -1,4 +1,4 @@
-#include "frontend/import/tensor_import.h"
+#include "frontend/files/tensor_import.h"
 
 #include <fmt/format.h>
 
