@@ -64,8 +64,8 @@ HELP = {
     "E0301": "The operator exists, but not with these types, sizes or attributes; the message says which.",
     "E0302": "The message says what is not supported.",
     "E0303": "The message says which limit or condition is not met.",
-    "E0304": "Only dense tensors, and sequences and optionals of them, can be inputs. The number of elements of 4 and 2 bits is settled when the model is compiled: "
-             "`--dim` and `--shape` bind sizes.",
+    "E0304": "Only dense tensors, and sequences and optionals of them, can be inputs. The number of elements of 4 and 2 bits "
+             "is settled when the model is compiled: `--dim` and `--shape` bind sizes.",
     "E0307": "Put the file that the message names back beside the model, whole: `git lfs pull` fetches one that Git LFS "
              "holds, `onnx.save(model, path, save_as_external_data=False)` writes a model without.",
     "E0306": "`--kernel` names a node of the model, as the report lists it beside each step, and a family that serves "
@@ -138,7 +138,8 @@ CAUSES = {
     "E0301": "There is no kernel for what the node asks of an operator that is otherwise supported.",
     "E0302": "The model needs something that no program emitted by gcompile does.",
     "E0303": "What is asked for lies outside a limit, or contradicts something else that is asked for.",
-    "E0304": "An input of the model is a map, a sequence of others than tensors, or sparse, or packs elements whose number is open.",
+    "E0304": "An input of the model is a map, a sequence of others than tensors, or sparse, or packs elements whose number "
+             "is open.",
     "E0307": "The weights of the model lie in a file of their own (ONNX calls it external data) that is missing, cut off, or "
              "not inside the model's folder.",
     "E0306": "`--kernel` names a node that no step of the family's kind computes.",

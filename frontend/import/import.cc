@@ -179,13 +179,21 @@ SuggestedSizes Importer::legal_sizes(const std::vector<DeclaredInput>& declared)
 /// Several sizes, and bounds, of the first open dimension that has a name.
 void Importer::suggest_choices(const std::vector<DeclaredInput>& declared, SuggestedSizes& sizes) {
   const InputBindings& given = options_.bindings;
+  const auto is_given = [&](const std::string& name) {
+    const auto is_named = [&](const auto& dim) { return dim.name == name; };
+    return std::any_of(given.dims.begin(), given.dims.end(), is_named) ||
+           std::any_of(given.sums.begin(), given.sums.end(), is_named) ||
+           std::any_of(given.bounds.begin(), given.bounds.end(), [&](const DimBounds& bounded) {
+             return std::count(bounded.names.begin(), bounded.names.end(), name) > 0;
+           });
+  };
   InputBindings filled = with_sizes(declared, given, options_.limits, sizes);
   std::set<std::string> names;
   std::map<std::string, std::int64_t> size_of;
   for (const DeclaredInput& input : declared) {
     for (std::size_t axis = 0; axis < input.dims->size(); ++axis) {
       const DeclaredDim& dim = (*input.dims)[axis];
-      if (dim.size || !is_dim_identifier(dim.name) || gives_size(given, dim.name)) continue;
+      if (dim.size || !is_dim_identifier(dim.name) || is_given(dim.name)) continue;
       names.insert(dim.name);
       size_of.emplace(dim.name, sizes.of(axis));
     }

@@ -116,17 +116,24 @@ const ElementsBinding* Importer::count_of(const ModelPort& port) const {
 }
 
 /// The tensors that an input consists of. Elements of a sequence may be of unlike sizes, though the model has one
-/// name for them, unless --dim gives them one.
+/// name for them: one whose shape is given by itself has sizes of its own.
 std::vector<DeclaredInput> Importer::tensors_of(const ModelPort& port, DeclaredInput declared) const {
   const ElementsBinding* count = count_of(port);
   if (count && !count->count) return {};
   if (!port.is_sequence) return {std::move(declared)};
-  for (DeclaredDim& dim : declared.dims ? *declared.dims : std::vector<DeclaredDim>()) {
-    if (!gives_size(options_.bindings, dim.name)) dim.name.clear();
-  }
+  const InputBindings& given = options_.bindings;
   declared.sequence = port.name;
   std::vector<DeclaredInput> tensors(static_cast<std::size_t>(count ? *count->count : 0), declared);
-  for (std::size_t k = 0; k < tensors.size(); ++k) tensors[k].name = port.element(k);
+  for (std::size_t k = 0; k < tensors.size(); ++k) {
+    DeclaredInput& tensor = tensors[k];
+    tensor.name = port.element(k);
+    const bool has_own_shape =
+        given.data_shapes.count(tensor.name) > 0 ||
+        std::any_of(given.shapes.begin(), given.shapes.end(),
+                    [&](const ShapeBinding& shape) { return shape.input == tensor.name; });
+    if (!has_own_shape || !tensor.dims) continue;
+    for (DeclaredDim& dim : *tensor.dims) dim.name.clear();
+  }
   return tensors;
 }
 

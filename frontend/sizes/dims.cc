@@ -448,15 +448,6 @@ class Resolver {
 
 }  // namespace
 
-bool gives_size(const InputBindings& bindings, const std::string& name) {
-  const auto is_named = [&](const auto& dim) { return dim.name == name; };
-  return std::any_of(bindings.dims.begin(), bindings.dims.end(), is_named) ||
-         std::any_of(bindings.sums.begin(), bindings.sums.end(), is_named) ||
-         std::any_of(bindings.bounds.begin(), bindings.bounds.end(), [&](const DimBounds& bounded) {
-           return std::count(bounded.names.begin(), bounded.names.end(), name) > 0;
-         });
-}
-
 bool is_dim_identifier(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };

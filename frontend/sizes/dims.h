@@ -102,9 +102,6 @@ struct InputBindings {
   std::map<std::string, ir::Shape> data_shapes;
 };
 
-/// Whether --dim says something of a dimension of this name.
-bool gives_size(const InputBindings& bindings, const std::string& name);
-
 struct DeclaredInput {
   std::string name;
   ir::ElementType element = ir::ElementType::kFloat32;

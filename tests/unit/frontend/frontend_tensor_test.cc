@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <onnx/onnx-data_pb.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -396,6 +397,34 @@ TEST(FrontendData, ReadsNumberedFilesInOrder) {
   EXPECT_THAT(message("empty"), HasSubstr("neither input_0.pb nor output_0.pb"));
   folder.write("broken/input_0.pb", "garbage");
   EXPECT_THAT(message("broken"), HasSubstr("holds no tensor"));
+}
+
+TEST(FrontendData, OfSequencesAndOptionalsAreTheirElements) {
+  const Folder folder;
+  onnx::TensorProto tensor;
+  tensor.ParseFromString(frontend::write_tensor({"", ir::Tensor::of_ints(std::vector<std::int64_t>{7}, {})}));
+  onnx::SequenceProto sequence;
+  sequence.set_elem_type(onnx::SequenceProto::TENSOR);
+  *sequence.add_tensor_values() = tensor;
+  *sequence.add_tensor_values() = tensor;
+  onnx::OptionalProto none, some;
+  some.set_elem_type(onnx::OptionalProto::TENSOR);
+  *some.mutable_tensor_value() = tensor;
+  folder.write("input_0.pb", sequence.SerializeAsString());
+  folder.write("input_1.pb", none.SerializeAsString());
+  folder.write("input_2.pb", some.SerializeAsString());
+  folder.write("input_3.pb", tensor.SerializeAsString());
+  const frontend::ModelPorts ports = {
+      {{"s", false, true, "s_"}, {"n", true, true, "n_"}, {"o", true, false}, {"t"}}, {}};
+  const frontend::TestData data = frontend::read_test_data(folder.path(), {}, ports);
+  std::vector<std::string> names;
+  for (const frontend::NamedTensor& input : data.inputs) names.push_back(input.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"s_0", "s_1", "o", ""}));
+  EXPECT_EQ(frontend::input_names(ports, data.elements), (std::vector<std::string>{"s_0", "s_1", "o", "t"}));
+  ASSERT_EQ(data.elements.size(), 3u);
+  EXPECT_EQ(data.elements[0].count, 2);
+  EXPECT_EQ(data.elements[1].count, std::nullopt);
+  EXPECT_EQ(data.elements[2].count, 1);
 }
 
 }  // namespace
