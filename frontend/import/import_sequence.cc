@@ -35,7 +35,7 @@ class Importer::Sequences : public MadeNodes {
   std::size_t position(int i, std::size_t end, std::size_t fallback) const;
   void element_at_run(const Values& values);
   std::vector<std::int64_t> parts_of(ir::Dim size);
-  void count_made(std::int64_t nodes);
+  void count_made(std::int64_t elements);
   std::string result_name() const { return scope_.prefix + node_.output(0); }
   void bind_result(Binding binding) {
     if (is_read(0)) MadeNodes::bind_result(0, std::move(binding));
@@ -47,16 +47,17 @@ const Sequence& Importer::Sequences::sequence(const Binding& binding) const {
   operator_error(fmt::format("input 0 must be a sequence, not {}", describe(binding, *scope_.graph)));
 }
 
-/// Throws before as many nodes as the budget of calls and trips does not allow.
-void Importer::Sequences::count_made(std::int64_t nodes) {
-  const int limit = importer_.options_.limits.nodes_of_calls;
-  if (nodes > limit - importer_.nodes_of_calls_) {
-    throw MadeError{
-        "E0004",
-        {fmt::format("a sequence of {} elements is made of more nodes than the limit of {}", nodes, limit),
-         "an operand 'split' of SplitToSequence makes fewer and larger elements"}};
+/// Throws before more elements are read or made by nodes than the budget of calls and trips allows.
+void Importer::Sequences::count_made(std::int64_t elements) {
+  constexpr int kNodesOfAnElement = 4;  // that a name, a step and a place in memory cost as much as
+  const int left = importer_.options_.limits.nodes_of_calls - importer_.nodes_of_calls_;
+  if (elements > left / kNodesOfAnElement) {
+    throw MadeError{"E0004",
+                    {fmt::format("a sequence of {} elements makes more nodes than the limit of {}", elements,
+                                 importer_.options_.limits.nodes_of_calls),
+                     "an operand 'split' of SplitToSequence makes fewer and larger elements"}};
   }
-  importer_.nodes_of_calls_ += static_cast<int>(nodes);
+  importer_.nodes_of_calls_ += kNodesOfAnElement * static_cast<int>(elements);
 }
 
 void Importer::Sequences::empty() {
@@ -177,14 +178,12 @@ void Importer::Sequences::concat() {
   const ir::Attributes attributes = attributes_without("");
   const Binding from = given(0);
   const Values& values = sequence(from).values;
-  const std::int64_t is_new = attributes.int_of("new_axis");
-  if (is_new != 0 && is_new != 1) malformed(fmt::format("new_axis must be 0 or 1, not {}", is_new));
   if (values.empty()) operator_error("the sequence is empty, so that the result has no type");
   if (!is_read(0)) return;
   count_made(static_cast<std::int64_t>(values.size()));
   const std::int64_t axis = attributes.int_of("axis");
   const ir::TensorType& first = type(values[0]);
-  if (is_new == 1) {
+  if (attributes.flag("new_axis")) {
     for (const ir::ValueId value : values) {
       if (type(value).rank() == first.rank()) continue;
       operator_error(fmt::format("elements must have the same rank, and are {} and {}", ir::to_string(first),
@@ -237,15 +236,13 @@ void Importer::Sequences::split() {
   const ir::ValueId whole = operand(0);
   const ir::TensorType given = type(whole);
   const int axis = axis_within(attributes.int_of("axis"), given.rank());
-  const std::int64_t keeps = attributes.int_of("keepdims");
-  if (keeps != 0 && keeps != 1) malformed(fmt::format("keepdims must be 0 or 1, not {}", keeps));
   const ir::Dim size = given.shape[static_cast<std::size_t>(axis)];
   const std::vector<std::int64_t> parts = parts_of(size);
   if (!is_read(0)) return;
   std::vector<std::string> names;
   for (std::size_t i = 0; i < parts.size(); ++i) names.push_back(fmt::format("{}/{}", result_name(), i));
   Values values;
-  if (keeps == 0 && !has_operand(1)) {
+  if (!attributes.flag("keepdims") && !has_operand(1)) {
     for (std::size_t i = 0; i < parts.size(); ++i)
       values.push_back(slice(whole, axis, static_cast<std::int64_t>(i), names[i]));
   } else if (!parts.empty()) {

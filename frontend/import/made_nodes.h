@@ -38,7 +38,7 @@ class Importer::MadeNodes {
   ir::ValueId operand(int i) const;
   /// The tensor that something is.
   static ir::ValueId tensor_of(const Binding& binding, std::string_view what);
-  /// Of values with elements of this type; of others it refuses.
+  /// The sequence of values with elements of this type; others it refuses.
   Sequence sequence_of(Values values, ir::ElementType element) const;
   bool is_read(int i) const { return i < node_.output_size() && !node_.output(i).empty(); }
   void bind_result(int i, Binding binding) { importer_.bind(scope_, node_.output(i), std::move(binding)); }

@@ -38,6 +38,7 @@ bool is_flag(std::string_view attribute) {
                                          "largest",
                                          "layout",
                                          "linear_before_reset",
+                                         "new_axis",
                                          "noop_with_empty_axes",
                                          "past_present_share_buffer",
                                          "reverse",

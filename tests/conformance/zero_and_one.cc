@@ -113,6 +113,7 @@ constexpr const char* kErrors[] = {
     "attribute 'block_shape' has ",
     "of the carried value",
     "its sequences have lengths of",
+    "the sequence is empty, so that",
     "along axis 0 operands have",
     "along axis 1 operands have",
 };

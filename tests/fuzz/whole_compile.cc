@@ -1,12 +1,15 @@
 #include "tests/fuzz/whole_compile.h"
 
 #include <fmt/format.h>
+#include <onnx/onnx_pb.h>
 
 #include <new>
 
 #include "codegen/choice/prices.h"
 #include "codegen/emit/emit.h"
 #include "codegen/program/lowering.h"
+#include "frontend/files/model_file.h"
+#include "frontend/files/model_ports.h"
 #include "frontend/import/import.h"
 #include "ir/graph/operator.h"
 #include "passes/engine/pass_manager.h"
@@ -14,11 +17,22 @@
 namespace gcompile::fuzz {
 namespace {
 
+/// Sequences of two, and optionals with their elements.
+frontend::ImportOptions options_for(const std::string& model) {
+  frontend::ImportOptions options;
+  const onnx::ModelProto proto = frontend::parse_model_bytes(model, options.limits);
+  for (const frontend::ModelPort& port : frontend::ports_of(proto.graph()).inputs) {
+    if (port.is_sequence || port.is_optional)
+      options.bindings.elements.push_back({port.name, port.is_sequence ? 2 : 1});
+  }
+  return options;
+}
+
 void compile(const std::string& model, const Setting& setting) {
   Diagnostics diagnostics;
-  frontend::ImportedModel imported = setting.is_text
-                                         ? frontend::import_model_text(model, {}, diagnostics)
-                                         : frontend::import_model_bytes(model, "", {}, diagnostics);
+  frontend::ImportedModel imported =
+      setting.is_text ? frontend::import_model_text(model, {}, diagnostics)
+                      : frontend::import_model_bytes(model, "", options_for(model), diagnostics);
   passes::Options options;
   options.level = setting.level;
   const Machine machine = default_machine(setting.cuda ? Target::kCuda : Target::kCpp);

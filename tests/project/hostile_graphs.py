@@ -240,6 +240,43 @@ def loops(r, folder):
 
 
 @kind
+def sequences(r, folder):
+    """Lists that grow, positions outside, more parts than memory has room for, and what is no sequence in their place."""
+    graph = small_graph()
+    graph.constant("at", r.choice((INT64, INT64, INT64, FLOAT)), [], [r.choice((0, 0, 1, -1, 2**31 - 1, -9))])
+    graph.constant("parts", INT64, [2], [r.choice((1, 1, 0, -1, 2**62)), 3])
+    graph.constant("long", FLOAT, [4], [0.5] * 4)
+    graph.constant("wide", INT64, [2], [r.choice((1, 4, 300, 20_000, 2**31)), 4])
+    graph.node("Expand", ["long", "wide"], ["many"])
+    makers = (("SequenceConstruct", r.choice((["x"], ["x", "long"], ["x", "at"], [])), {}), ("SequenceEmpty", [], {"dtype": 1}),
+              ("SplitToSequence", ["many"] + r.choice(([], ["at"], ["parts"])), {"axis": r.choice((0, 1, 1, -3))}),
+              ("SplitToSequence", ["many"], {"keepdims": r.choice((0, 1, 2**40))}), ("Optional", r.choice(([], ["x"])), {}))
+    operator, operands, attributes = r.choice(makers)
+    graph.node(operator, operands, ["s0"], **attributes)
+    count = r.choice((0, 1, 3, 40, 9_000))
+    for i in range(count):
+        operator = r.choice(("SequenceInsert", "SequenceInsert", "SequenceErase", "Identity", "OptionalGetElement"))
+        if count > 40:
+            operator = "SequenceInsert"
+        operands = [f"s{i}"] + ([r.choice(("x", "long"))] if operator == "SequenceInsert" else [])
+        if operator.startswith("Sequence") and r.random() < 0.2:
+            operands.append("at")
+        graph.node(operator, operands, [f"s{i + 1}"])
+    last = r.choice([f"s{count}"] * 5 + ["x"])
+    operator = r.choice(("SequenceAt", "SequenceLength", "ConcatFromSequence", "OptionalHasElement", "Relu", "SequenceMap"))
+    body = Graph("body")
+    body.input("e", FLOAT, [])
+    body.node("Add", ["e", r.choice(("e", "x", last, "nobody"))], ["f"])
+    body.output("f", FLOAT, [])
+    attributes = {"ConcatFromSequence": {"axis": r.choice((0, 1, -9)), "new_axis": r.choice((0, 1, 7))},
+                  "SequenceMap": {"body": body}}.get(operator, {})
+    graph.node(operator, [last, "at"] if operator == "SequenceAt" else [last], ["y"], **attributes)
+    element = INT64 if operator == "SequenceLength" else BOOL if operator == "OptionalHasElement" else FLOAT
+    graph.output("y", element, ["?"])
+    return compiled(folder, graph.model())
+
+
+@kind
 def strings(r, folder):
     """Tensors of strings, with zeros and megabytes in them, and attributes of each kind where another belongs."""
     graph = small_graph()
