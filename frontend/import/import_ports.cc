@@ -93,7 +93,7 @@ bool Importer::check_counts() {
                                   port.is_sequence ? "sequence" : "tensor"));
     flags.push_back(fmt::format("--elements {}={}", printable(port.name), port.is_sequence ? 2 : 1));
     if (port.is_optional)
-      details.back() += fmt::format(", --elements {}=none without it", printable(port.name));
+      details.back() += fmt::format("; --elements {}=none leaves it out", printable(port.name));
   }
   if (details.empty()) return is_good;
   Diagnostic open;
@@ -216,12 +216,14 @@ void Importer::import_outputs(const onnx::GraphProto& graph, Scope& scope) {
                                  printable(copy)));
     scope.graph->add_output(value, copy);
   };
+  bool is_poisoned = false;
   for (std::size_t i = 0; i < ports_.outputs.size(); ++i) {
     const ModelPort& port = ports_.outputs[i];
     const Binding* made = scope.find(port.name);
     if (!made || made->state == Binding::State::kPoisoned) {
       if (!made && seen.insert(port.name).second)
         error("E0501", fmt::format("nothing makes the graph's output '{}'", printable(port.name)));
+      is_poisoned = true;
       continue;
     }
     const bool is_first = seen.insert(port.name).second;
@@ -233,8 +235,8 @@ void Importer::import_outputs(const onnx::GraphProto& graph, Scope& scope) {
       is_first ? scope.graph->add_output(value, name) : add_copy(value, name);
     }
   }
-  if (graph.output_size() > 0 && scope.graph->outputs().empty() && !diagnostics_.has_errors())
-    error("E0505", "the graph has no output: what it gives are sequences without elements");
+  if (graph.output_size() > 0 && scope.graph->outputs().empty() && !is_poisoned)
+    error("E0505", "the graph has no output: all that it gives is empty sequences and optionals");
 }
 
 /// Declared shapes of outputs are hints (DESIGN law 9), declared element types are not.

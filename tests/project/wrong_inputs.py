@@ -19,7 +19,7 @@ import subprocess
 import tarfile
 import zipfile
 
-from onnx_bytes import FLOAT, Graph, block, blocks, number
+from onnx_bytes import FLOAT, INT64, Graph, block, blocks, number
 from support import EXAMPLES, HERE, check, equal, run_main
 
 STAGE = re.compile(r"\[\d/\d\] |  [a-z]+: [0-9.]+ s$")
@@ -66,6 +66,18 @@ def apart():
     return graph.model()
 
 
+def frames():
+    """A sequence and an optional among the inputs."""
+    graph = Graph()
+    graph.node("SequenceAt", ["frames", "position"], ["y"])
+    graph.constant("position", INT64, [], [2])
+    tensor = block(1, number(1, FLOAT) + block(2, block(1, block(2, "size"))))
+    graph.inputs.append(block(1, "frames") + block(2, block(4, block(1, tensor))))
+    graph.inputs.append(block(1, "mask") + block(2, block(9, block(1, tensor))))
+    graph.output("y", FLOAT, ["size"])
+    return graph.model()
+
+
 def files():
     """What lies in the folder, by name."""
     model = (EXAMPLES / "shapes_classifier" / "model.onnx").read_bytes()
@@ -81,6 +93,7 @@ def files():
         "typo.onnxtxt": OPEN.replace("Relu (x)", "Relu (x").encode(),
         "apart.onnx": apart(),
         "apart.weights": LFS,
+        "frames.onnx": frames(),
         "notes.onnx": b"Dear colleague,\nthe model is in the other folder.\n",
         "text.onnx": OPEN.encode(),
         "page.onnx": b"\n<!DOCTYPE html>\n<html><head><title>model.onnx</title></head></html>\n",
