@@ -261,8 +261,9 @@ void Importer::bind_if(const onnx::NodeProto& node, const ir::Operator& op, cons
   std::vector<std::string> results;
   for (int i = 0; i < node.output_size(); ++i) {
     const Binding& kind = kinds[static_cast<std::size_t>(i)];
-    for (std::size_t k = 0; k < kind.values().size(); ++k) {
-      const bool is_element = kind.state == Binding::State::kSequence && !node.output(i).empty();
+    const std::size_t count = kind.values().size();
+    const bool is_element = kind.state == Binding::State::kSequence && !node.output(i).empty();
+    for (std::size_t k = 0; k < count; ++k) {
       results.push_back(is_element ? fmt::format("{}/{}", node.output(i), k) : node.output(i));
     }
   }

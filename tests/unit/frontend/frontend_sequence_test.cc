@@ -202,6 +202,16 @@ TEST(Sequence, IsGivenByBothBranches) {
                         "of float32 in one branch and a sequence of 1 of float32 in the other"));
 }
 
+TEST(Sequence, IsTakenAndGivenByFunctions) {
+  const std::string model =
+      "<ir_version: 8, opset_import: [\"\" : 17, \"here\" : 1]>\n"
+      "g (float[1] a, float[1] b) => (float y) { s = SequenceConstruct(a, b) t = here.twice(s) "
+      "y = ConcatFromSequence<axis = 0>(t) }\n"
+      "<domain: \"here\", opset_import: [\"\" : 17]>\n"
+      "twice (s) => (t) { t = SequenceMap<body = m (float e) => (float f) { f = Add(e, e) }>(s) }\n";
+  EXPECT_EQ(run(frontend_test::import_text(model), {kThree[0], kThree[2]}), (Reals{2, 6}));
+}
+
 TEST(Sequence, RefusesWhatIsOutside) {
   const auto errors = [](const std::string& body) { return of_three(body).errors; };
   EXPECT_THAT(errors(number("p", "3") + "y = SequenceAt(s, p)"),
