@@ -67,32 +67,23 @@ class Verifier {
     check_early(options_, terminal_);
     if (!options_.keep.empty()) claim_folder(options_.keep);
     const bool has_sizes = !options_.size_lists.empty() || !options_.import.bindings.bounds.empty();
-    if (has_sizes && !options_.layers) {
-      const Cases cases = options_.data.empty() ? Cases() : read_test_cases(options_.data, options_);
-      Options options = options_;
-      if (!cases.empty()) bind_elements(options, cases.front());
-      verify_project(options, cases);
+    const bool is_open = has_sizes && !options_.layers;
+    if (options_.data.empty() && is_open) {
+      verify_project(options_, {});
     } else if (options_.data.empty()) {
       // Kernels are judged in a program of their own for each choice of sizes.
       for (const SizeChoice& choice : size_choices(options_)) verify_project(choice.options, {});
     } else {
       // Cases of one shape share one program, whatever there is to choose.
-      std::map<std::string, Cases> groups;
-      std::vector<std::string> order;
-      for (TestCase& test : read_test_cases(options_.data, options_)) {
-        std::string shapes;
-        for (const auto& [name, tensor] : test.inputs) shapes += name + ir::to_string(tensor.shape());
-        for (const auto& [name, count] : test.elements) shapes += count ? name : name + "!";
-        if (groups.count(shapes) == 0) order.push_back(shapes);
-        groups[shapes].push_back(std::move(test));
-      }
-      for (const std::string& shapes : order) {
+      for (const Cases& cases : groups_of(read_test_cases(options_.data, options_), !is_open)) {
         Options options = options_;
-        options.size_lists.clear();
-        options.import.bindings.bounds.clear();
-        bind_shapes(options, groups[shapes].front());
-        bind_elements(options, groups[shapes].front());
-        verify_project(options, std::move(groups[shapes]));
+        bind_elements(options, cases.front());
+        if (!is_open) {
+          options.size_lists.clear();
+          options.import.bindings.bounds.clear();
+          bind_shapes(options, cases.front());
+        }
+        verify_project(options, cases);
       }
     }
     return finish();

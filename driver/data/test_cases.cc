@@ -101,6 +101,22 @@ std::vector<TestCase> read_test_cases(const std::string& folder, const Options& 
   return cases;
 }
 
+std::vector<std::vector<TestCase>> groups_of(std::vector<TestCase> cases, bool of_same_shapes) {
+  std::map<std::string, std::size_t> places;
+  std::vector<std::vector<TestCase>> groups;
+  for (TestCase& test : cases) {
+    std::string key;
+    for (const auto& [name, count] : test.elements)
+      key += fmt::format("{} {} ", name, count ? std::to_string(*count) : "none");
+    for (const auto& [name, tensor] : test.inputs)
+      if (of_same_shapes) key += name + ir::to_string(tensor.shape());
+    const auto [at, is_new] = places.emplace(std::move(key), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[at->second].push_back(std::move(test));
+  }
+  return groups;
+}
+
 void bind_elements(Options& options, const TestCase& test) {
   std::vector<frontend::ElementsBinding>& elements = options.import.bindings.elements;
   for (const frontend::ElementsBinding& found : test.elements) {

@@ -25,6 +25,10 @@ struct TestCase {
 /// by position. Throws CompileError (kInputOutput or kModel).
 std::vector<TestCase> read_test_cases(const std::string& folder, const Options& options);
 
+/// Those that one project serves: of the same numbers of tensors in sequences, and perhaps of the same shapes.
+/// Groups come in the order of their first cases.
+std::vector<std::vector<TestCase>> groups_of(std::vector<TestCase> cases, bool of_same_shapes);
+
 /// Numbers of tensors in sequences and optionals are those of the command line, and those of the case where it
 /// gives none.
 void bind_elements(Options& options, const TestCase& test);
