@@ -62,15 +62,16 @@ class Resolver {
   InputBindings filled() {
     bind();
     InputBindings out = bindings_;
-    for (Pending& pending : pending_) {
+    std::map<std::string, ir::Dim> chosen;  // what is suggested for a name is so for all dimensions of it
+    for (const Pending& pending : pending_) {
       if (!pending.dims) continue;
       ShapeBinding& shape = out.shapes.emplace_back();
       shape.input = pending.input->name;
       for (std::size_t axis = 0; axis < pending.dims->size(); ++axis) {
-        std::optional<ir::Dim>& size = (*pending.dims)[axis].size;
-        if (!size) size = suggested_.of(axis);
-        shape.dims.push_back({size->as_constant(), ""});
-        spread_names();
+        const auto& [given, name, source] = (*pending.dims)[axis];
+        ir::Dim size = given.value_or(suggested_.of(axis));
+        if (!given && is_dim_identifier(name)) size = chosen.emplace(name, size).first->second;
+        shape.dims.push_back({size.as_constant(), ""});
       }
     }
     return out;
