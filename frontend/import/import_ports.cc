@@ -148,6 +148,8 @@ void Importer::import_inputs(const onnx::GraphProto& graph, Scope& scope) {
   std::set<std::string> seen;
   std::vector<std::string> defaults;
   const bool are_counted = check_counts();
+  std::map<std::string_view, const ModelPort*> ports;
+  for (const ModelPort& port : ports_.inputs) ports.emplace(port.name, &port);
   for (const onnx::ValueInfoProto& info : graph.input()) {
     if (!seen.insert(info.name()).second) {
       error("E0502", fmt::format("the input '{}' is declared twice", printable(info.name())));
@@ -157,14 +159,14 @@ void Importer::import_inputs(const onnx::GraphProto& graph, Scope& scope) {
       defaults.push_back(printable(info.name()));
       continue;
     }
-    const ModelPort* port = ports_.input(info.name());
+    const auto port = ports.find(info.name());
     auto input = declared_input(info);
-    if (!input || !port) {
+    if (!input || port == ports.end()) {
       bind(scope, info.name(), Binding{});
       continue;
     }
-    std::vector<DeclaredInput> tensors = tensors_of(*port, *input);
-    parts.push_back({port, input->element, tensors.size()});
+    std::vector<DeclaredInput> tensors = tensors_of(*port->second, *input);
+    parts.push_back({port->second, input->element, tensors.size()});
     std::move(tensors.begin(), tensors.end(), std::back_inserter(declared));
   }
   warn_of_defaults(defaults);
@@ -229,9 +231,10 @@ void Importer::import_outputs(const onnx::GraphProto& graph, Scope& scope) {
     const bool is_first = seen.insert(port.name).second;
     if (is_first) check_output(graph.output(static_cast<int>(i)), *made, *scope.graph);
     const bool is_sequence = made->state == Binding::State::kSequence;
+    const ModelPort& named = is_first || !is_sequence ? port : *ports_.output(port.name);
     std::size_t k = 0;
     for (const ir::ValueId value : made->values()) {
-      const std::string name = is_sequence ? ports_.output(port.name)->element(k++) : port.name;
+      const std::string name = is_sequence ? named.element(k++) : port.name;
       is_first ? scope.graph->add_output(value, name) : add_copy(value, name);
     }
   }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/interrupt.h"
+
 namespace gcompile::frontend {
 
 void malformed(std::string message) { throw MadeError{"E0504", {std::move(message), ""}}; }
@@ -122,6 +124,7 @@ ir::ValueId Importer::MadeNodes::emit(std::string_view op, Values operands, ir::
 Importer::MadeNodes::Values Importer::MadeNodes::emit(std::string_view op, Values operands,
                                                       ir::Attributes attributes, const std::string& name,
                                                       const std::vector<std::string>& results) {
+  poll_interrupt();
   ir::Graph& graph = *scope_.graph;
   const ir::NodeId id = graph.add_node(ir::operator_named(op), std::move(operands), std::move(attributes), 0,
                                        fmt::format("{}/{}", name, op));
