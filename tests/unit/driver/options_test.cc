@@ -27,6 +27,16 @@ TEST(Options, CompileIsTheDefaultCommand) {
   EXPECT_EQ(options.model, "verify");
 }
 
+TEST(Options, ReadsNumbersOfElements) {
+  const Options options = parse({"m.onnx", "-o", "out", "--elements", "a=b=3", "--elements", "mask=none"});
+  const auto& elements = options.import.bindings.elements;
+  ASSERT_EQ(elements.size(), 2u);
+  EXPECT_EQ(elements[0].input, "a=b");
+  EXPECT_EQ(elements[0].count, 3);
+  EXPECT_EQ(elements[1].count, std::nullopt);
+  EXPECT_NE(canonical_options(options).find(" --elements a=b=3 --elements mask=none"), std::string::npos);
+}
+
 TEST(Options, ReadsTheFlagsOfAnInterface) {
   const Options options =
       parse({"m.onnx",         "-o",      "out",       "-O1",   "--dim",          "N=4",
