@@ -316,6 +316,10 @@ class ContentName {
     out_.base = fmt::format("linear_attention_{}x{}", work.heads, work.size);
     out_.details = {"steps_" + size_word(work.steps)};
   }
+  void name(const ir::TreesWork& work) {
+    out_.base = fmt::format("trees_{}", work.trees);
+    out_.details = {"rows_" + shape_words(std::span(node_.shape(0)).first(1))};
+  }
 
   const ir::NodeView& node_;
   const ir::Form& form_;

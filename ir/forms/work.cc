@@ -8,9 +8,9 @@
 namespace gcompile::ir {
 namespace {
 
-constexpr std::array<std::string_view, 10> kKindNames = {"conv",      "conv_transpose",  "product", "pool",
-                                                         "attention", "recurrent",       "topk",    "scatter",
-                                                         "scan",      "linear_attention"};
+constexpr std::array<std::string_view, 11> kKindNames = {
+    "conv", "conv_transpose",  "product", "pool", "attention", "recurrent", "topk", "scatter",
+    "scan", "linear_attention", "trees"};
 static_assert(std::variant_size_v<Work> == kKindNames.size());
 
 std::string text_of(const Window& window) {
@@ -71,6 +71,11 @@ struct Texts {
   std::string operator()(const LinearAttentionWork& w) const {
     return fmt::format(" {} steps, {} query heads, {} heads of {}x{}, batch {}", to_string(w.steps),
                        w.query_heads, w.heads, w.size, w.value_size, to_string(w.batch));
+  }
+  std::string operator()(const TreesWork& w) const {
+    constexpr std::array<std::string_view, 3> kNames = {"sum", "least", "largest"};
+    return fmt::format(" {} in {} groups, {} of {} nodes, {} levels, at most {} leaves", w.trees, w.groups,
+                       kNames[static_cast<std::size_t>(w.combine)], w.nodes, w.levels, w.most_leaves);
   }
 };
 

@@ -171,6 +171,19 @@ struct LinearAttentionWork {
   bool operator==(const LinearAttentionWork&) const = default;
 };
 
+enum class TreeCombine : std::uint8_t { kSum, kMin, kMax };
+
+/// What decision trees give rows of numbers. Operands x (rows, columns), the table of all trees and their nodes
+/// (ir/ops/tree_tables.h), and what leaves hold, (leaves, width); the result is (rows, groups, width), of which each group
+/// has as many trees.
+struct TreesWork {
+  std::int64_t trees = 0, groups = 1;
+  TreeCombine combine = TreeCombine::kSum;
+  std::int64_t nodes = 0, levels = 0;            // inner nodes and longest ways of all trees
+  std::int64_t most_nodes = 0, most_leaves = 0;  // of a tree, leaves included in the former
+  bool operator==(const TreesWork&) const = default;
+};
+
 /// In the order of Work's alternatives.
 enum class Kind : std::uint8_t {
   kConv,
@@ -182,10 +195,12 @@ enum class Kind : std::uint8_t {
   kTopK,
   kScatter,
   kScan,
-  kLinearAttention
+  kLinearAttention,
+  kTrees
 };
 using Work = std::variant<ConvWork, ConvTransposeWork, ProductWork, PoolWork, AttentionWork, RecurrentWork,
-                          TopKWork, ScatterWork, ScanWork, LinearAttentionWork>;
+                          TopKWork, ScatterWork, ScanWork, LinearAttentionWork,
+                          TreesWork>;
 
 Kind kind_of(const Work& work);
 /// "conv", "conv_transpose", ...: the first word of the names of the kind's families.
