@@ -61,6 +61,8 @@ HELP = {
     "W0206": "Nothing, if runs have this value. `--set INPUT=VALUE` makes the input a constant, of that value or another; a "
              "run with another value is `NAME_SHAPE_MISMATCH`, and nothing is written "
              "([sizes.md](sizes.md#operands-that-a-run-gives)).",
+    "W0207": "Nothing, if the program that reads the output knows the list. An export with numbers as labels, or without "
+             "maps (`zipmap=False` of skl2onnx), has none.",
     "E0301": "The operator exists, but not with these types, sizes or attributes; the message says which.",
     "E0302": "The message says what is not supported.",
     "E0303": "The message says which limit or condition is not met.",
@@ -135,6 +137,7 @@ CAUSES = {
     "E0204": "The type that the model declares for a value is not the one that its node computes.",
     "W0205": "The shape that the model declares for an output is not the one that its nodes compute.",
     "W0206": "A shape, an axis or the like is an input of the model, and the shapes that the model declares say which it is.",
+    "W0207": "No tensor of a run holds strings or maps: positions in the list stand for strings, columns for maps.",
     "E0301": "There is no kernel for what the node asks of an operator that is otherwise supported.",
     "E0302": "The model needs something that no program emitted by gcompile does.",
     "E0303": "What is asked for lies outside a limit, or contradicts something else that is asked for.",

@@ -8,6 +8,7 @@
 
 #include "frontend/files/tensor_import.h"
 #include "frontend/import/made_nodes.h"
+#include "ir/ops/words.h"
 
 namespace gcompile::frontend {
 
@@ -75,6 +76,21 @@ void Importer::note_number(const ir::Tensor& value, const std::string& initializ
   }
 }
 
+/// Strings as the positions of those that differ.
+static ir::Tensor positions_of(const onnx::TensorProto& tensor, ir::Words& words) {
+  std::vector<std::int64_t> positions;
+  for (const std::string& word : tensor.string_data()) positions.push_back(words.position_of(word));
+  ir::Shape shape;
+  std::int64_t count = 1;
+  for (const std::int64_t size : tensor.dims()) {
+    if (size < 0 || (size > 0 && count > tensor.string_data_size() / size)) operator_error("its dims do not fit");
+    shape.push_back(size);
+    count *= size;
+  }
+  if (count != tensor.string_data_size()) operator_error("its dims do not fit");
+  return ir::Tensor::of_ints(positions, std::move(shape));
+}
+
 void Importer::import_initializers(const onnx::GraphProto& graph, Scope& scope) {
   std::vector<std::pair<std::string, ExternalDataError>> external_errors;
   for (const onnx::TensorProto& tensor : graph.initializer()) {
@@ -85,10 +101,14 @@ void Importer::import_initializers(const onnx::GraphProto& graph, Scope& scope) 
       continue;
     }
     try {
-      ir::Tensor value = import_tensor(tensor, options_.limits, &external_);
+      ir::Words words;
+      ir::Tensor value = tensor.data_type() == onnx::TensorProto::STRING
+                             ? positions_of(tensor, words)
+                             : import_tensor(tensor, options_.limits, &external_);
       note_number(value, tensor.name());
-      bind(scope, tensor.name(),
-           Binding::of(scope.graph->add_constant(std::move(value), scope.prefix + tensor.name())));
+      const ir::ValueId id = scope.graph->add_constant(std::move(value), scope.prefix + tensor.name());
+      if (!words.all().empty()) words_[{scope.graph, id}] = words.all();
+      bind(scope, tensor.name(), Binding::of(id));
     } catch (const ExternalDataError& failure) {
       external_errors.emplace_back(tensor.name(), failure);
       bind(scope, tensor.name(), Binding{});

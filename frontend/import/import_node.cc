@@ -8,6 +8,7 @@
 #include "base/interrupt.h"
 #include "frontend/import/importer.h"
 #include "frontend/import/legacy_attributes.h"
+#include "ir/ops/words.h"
 
 namespace gcompile::frontend {
 
@@ -159,8 +160,10 @@ void Importer::import_operator(const onnx::NodeProto& node, const ir::Operator& 
   int last = node.output_size();
   while (op.results.max >= 0 && last > op.results.max && node.output(last - 1).empty()) --last;
   const std::vector<std::string> results(node.output().begin(), node.output().begin() + last);
+  std::vector<std::string> words = ir::words_of(attributes);
   const ir::NodeId id = add_node(node, op, std::move(*operands), std::move(attributes), results, scope);
-  if (type_node(id, scope, scope.opsets->version(op.domain).value_or(1))) {
+  if (type_node(id, scope, scope.opsets->version(op.domain).value_or(1)) &&
+      note_words(node, id, std::move(words), scope)) {
     bind_results(node, id, scope);
   } else {
     poison_results(node, scope);
@@ -303,6 +306,62 @@ void Importer::propagate(ir::Graph& graph, ir::NodeId id) {
     GC_CHECK(i < values.size() && values[i].type() == result.type);
     result.constant = std::move(values[i]);
   }
+}
+
+namespace {
+
+/// Whether the elements of result 0 are those of operand 0, chosen or in another place, but none of another kind.
+bool moves_elements(const ir::Operator& op) {
+  static const std::set<std::pair<std::string_view, std::string_view>> choosers = {
+      {"", "Gather"}, {"", "Slice"}, {"", "Transpose"}, {"ai.onnx.ml", "ArrayFeatureExtractor"}};
+  const bool converts = std::any_of(op.attributes.begin(), op.attributes.end(),
+                                    [](const ir::AttributeSpec& attribute) { return attribute.name == "to"; });
+  return (op.traits.keeps_elements && !converts) || choosers.count({op.domain, op.name}) > 0;
+}
+
+}  // namespace
+
+bool Importer::note_words(const onnx::NodeProto& node, ir::NodeId id, std::vector<std::string> words,
+                          Scope& scope) {
+  const ir::Node& made = scope.graph->node(id);
+  const bool is_moved = moves_elements(*made.op);
+  for (std::size_t i = 0; i < made.operands.size(); ++i) {
+    const auto at = words_.find({scope.graph, made.operands[i]});
+    if (at == words_.end()) continue;
+    const bool are_columns = ir::is_float(scope.graph->value(made.operands[i]).type.element);
+    if (are_columns && !is_moved) continue;  // the numbers of a map are numbers
+    if (i > 0 || !is_moved) {
+      node_error(*scope.findings, node, scope, "E0201",
+                 {fmt::format("input {} are strings, which only move: the project has their positions", i),
+                  "compute with numbers instead"});
+      return false;
+    }
+    words = at->second;
+  }
+  if (!words.empty() && !made.results.empty() && made.results[0].valid())
+    words_[{scope.graph, made.results[0]}] = std::move(words);
+  return true;
+}
+
+bool Importer::tell_words(const onnx::ValueInfoProto& info, const Binding& made, const Scope& scope) {
+  const auto at = words_.find({scope.graph, made.value});
+  const bool is_map =
+      info.type().has_sequence_type() && info.type().sequence_type().elem_type().has_map_type();
+  if (at == words_.end() && !is_map) return false;
+  if (is_trial_) return true;
+  constexpr std::size_t kMostNamed = 64;
+  const std::vector<std::string> none, &words = at == words_.end() ? none : at->second;
+  std::vector<std::string> shown;
+  for (std::size_t i = 0; i < std::min(words.size(), kMostNamed); ++i)
+    shown.push_back(fmt::format("{} = '{}'", i, printable(words[i])));
+  if (words.size() > shown.size()) shown.push_back(fmt::format("and {} more", words.size() - shown.size()));
+  const bool are_columns = is_map || ir::is_float(scope.graph->value(made.value).type.element);
+  const std::string name = printable(info.name());
+  warning("W0207", are_columns ? fmt::format("the output '{}' is one tensor instead of maps; its columns: {}", name,
+                                             shown.empty() ? "those of the maps" : fmt::format("{}", fmt::join(shown, ", ")))
+                               : fmt::format("the output '{}' has positions (int64) instead of strings: {}", name,
+                                             fmt::join(shown, ", ")));
+  return true;
 }
 
 void Importer::bind_results(const onnx::NodeProto& node, ir::NodeId id, Scope& scope) {

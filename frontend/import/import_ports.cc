@@ -229,7 +229,11 @@ void Importer::import_outputs(const onnx::GraphProto& graph, Scope& scope) {
       continue;
     }
     const bool is_first = seen.insert(port.name).second;
-    if (is_first) check_output(graph.output(static_cast<int>(i)), *made, *scope.graph);
+    if (is_first) {
+      const onnx::ValueInfoProto& info = graph.output(static_cast<int>(i));
+      const bool has_words = made->state == Binding::State::kValue && tell_words(info, *made, scope);
+      check_output(info, *made, *scope.graph, has_words);
+    }
     const bool is_sequence = made->state == Binding::State::kSequence;
     const ModelPort& named = is_first || !is_sequence ? port : *ports_.output(port.name);
     std::size_t k = 0;
@@ -243,7 +247,8 @@ void Importer::import_outputs(const onnx::GraphProto& graph, Scope& scope) {
 }
 
 /// Declared shapes of outputs are hints (DESIGN law 9), declared element types are not.
-void Importer::check_output(const onnx::ValueInfoProto& info, const Binding& made, const ir::Graph& graph) {
+void Importer::check_output(const onnx::ValueInfoProto& info, const Binding& made, const ir::Graph& graph,
+                            bool has_words) {
   const std::string shown = printable(info.name());
   const bool is_sequence = made.state == Binding::State::kSequence;
   const PortType port = port_type(info.type());
@@ -259,7 +264,8 @@ void Importer::check_output(const onnx::ValueInfoProto& info, const Binding& mad
   }
   const onnx::TypeProto::Tensor& declared = *port.tensor;
   const ir::ElementType element = is_sequence ? made.sequence->element : graph.value(made.value).type.element;
-  if (declared.elem_type() != 0 && element_type_of(declared.elem_type()) != element) {
+  const bool has_positions = has_words && declared.elem_type() == onnx::TensorProto::STRING;
+  if (declared.elem_type() != 0 && !has_positions && element_type_of(declared.elem_type()) != element) {
     error("E0204", fmt::format("the output '{}' is declared as {}, but its elements are {}", shown,
                                onnx_type_name(declared.elem_type()), ir::name_of(element)));
   }

@@ -108,7 +108,8 @@ class Importer {
   std::vector<DeclaredInput> tensors_of(const ModelPort& port, DeclaredInput declared) const;
   void import_inputs(const onnx::GraphProto& graph, Scope& scope);
   void import_outputs(const onnx::GraphProto& graph, Scope& scope);
-  void check_output(const onnx::ValueInfoProto& info, const Binding& made, const ir::Graph& graph);
+  void check_output(const onnx::ValueInfoProto& info, const Binding& made, const ir::Graph& graph,
+                    bool has_words);
 
   // import_graph.cc: graphs and branches
   void import_initializers(const onnx::GraphProto& graph, Scope& scope);
@@ -201,6 +202,10 @@ class Importer {
   void propagate(ir::Graph& graph, ir::NodeId id);
   void check_result_sizes(const ir::Graph& graph, ir::NodeId id);
   void bind_results(const onnx::NodeProto& node, ir::NodeId id, Scope& scope);
+  /// Tells the words that an output's positions stand for, or that columns stand for a map; false: there are none.
+  bool tell_words(const onnx::ValueInfoProto& info, const Binding& made, const Scope& scope);
+  /// Follows the strings that values stand for; false: the node computes with them, which was told.
+  bool note_words(const onnx::NodeProto& node, ir::NodeId id, std::vector<std::string> words, Scope& scope);
   void poison_results(const onnx::NodeProto& node, Scope& scope);
   void bind(Scope& scope, const std::string& name, Binding binding);
   std::string describe_operands(const onnx::NodeProto& node, const Scope& scope);
@@ -229,6 +234,8 @@ class Importer {
   Unsupported unsupported_;
   std::map<std::pair<std::string, std::string>, Diagnostic> wrong_attributes_;  // by operator and message
   std::set<std::string> warned_;  // operators older models do not have; domains not imported
+  /// Strings that the elements of a value are positions of, or whose values its columns are.
+  std::map<std::pair<const ir::Graph*, ir::ValueId>, std::vector<std::string>> words_;
   bool is_trial_ = false;         // of sizes; it does not try others itself
   std::vector<std::string>* places_ = nullptr;
   int nodes_ = 0;

@@ -73,6 +73,23 @@ struct Trees {
     for (std::ptrdiff_t v = 0; v < width; ++v) sums[v] = is_first ? given[v] : Combine::of(sums[v], given[v]);
   }
 
+  // The same of rows that follow each other, of which row k has reached leaf first + leaves[k].
+  template <class Combine, int Count>
+  GCRT_INLINE void take_rows(std::ptrdiff_t row, std::ptrdiff_t group, bool is_first, std::ptrdiff_t first,
+                             const std::uint32_t (&leaves)[Count], int count) const {
+    if (width != 1) {
+      for (int k = 0; k < count; ++k) take<Combine>(row + k, group, is_first, first + leaves[k]);
+      return;
+    }
+    T* const sums = y + row * groups + group;
+    const T* const given = values + first;
+    if (is_first) {
+      for (int k = 0; k < count; ++k) sums[k * groups] = given[leaves[k]];
+    } else {
+      for (int k = 0; k < count; ++k) sums[k * groups] = Combine::of(sums[k * groups], given[leaves[k]]);
+    }
+  }
+
   // One row, tree after tree from tree `i` of the group on.
   template <class Combine>
   GCRT_INLINE void walk(std::ptrdiff_t row, std::ptrdiff_t group, std::ptrdiff_t i) const {

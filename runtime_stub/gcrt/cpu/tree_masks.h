@@ -23,10 +23,7 @@ struct MaskNode {
 template <int Words>
 constexpr int kMaskRows = Words * kLanes;
 
-inline int first_bit(const std::uint32_t (&words)[1]) { return __builtin_ctz(words[0]); }
-inline int first_bit(const std::uint32_t (&words)[2]) {
-  return words[0] != 0 ? __builtin_ctz(words[0]) : 32 + __builtin_ctz(words[1]);
-}
+inline std::uint32_t first_bit(std::uint32_t word) { return static_cast<std::uint32_t>(__builtin_ctz(word)); }
 
 // The features of rows [row, row + kMaskRows), behind the last of which it stands again.
 template <int Words>
@@ -61,11 +58,14 @@ GCRT_INLINE void mask_tree(const Trees<float, MaskNode<Words>>& t, const float* 
       for (int w = 0; w < Words; ++w) left[p][w] &= stays | splat(lane, node.leaves[w]);
     }
   }
-  for (int k = 0; k < count; ++k) {
-    std::uint32_t words[Words];
-    for (int w = 0; w < Words; ++w) words[w] = left[k / kLanes][w][k % kLanes];
-    t.template take<Combine>(row + k, group, i == 0, tree.leaf + std::ptrdiff_t{first_bit(words)});
+  std::uint32_t words[Words][kMaskRows<Words>], leaves[kMaskRows<Words>];
+  for (int p = 0; p < Words; ++p) {
+    for (int w = 0; w < Words; ++w) store(lane, words[w] + p * kLanes, left[p][w]);
   }
+  for (int k = 0; k < kMaskRows<Words>; ++k) {
+    leaves[k] = Words == 1 || words[0][k] != 0 ? first_bit(words[0][k]) : 32 + first_bit(words[Words - 1][k]);
+  }
+  t.template take_rows<Combine>(row, group, i == 0, tree.leaf, leaves, count);
 }
 
 // `features` has parts * columns * kMaskRows floats.

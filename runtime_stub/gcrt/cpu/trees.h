@@ -31,9 +31,7 @@ GCRT_INLINE void walk_rows(const Trees<T, Node>& t, std::ptrdiff_t row, std::ptr
     GCRT_UNROLL
     for (int k = 0; k < kTreeWays; ++k) at[k] = next_of(nodes[at[k]], x + k * t.columns, at[k], inner);
   }
-  for (int k = 0; k < kTreeWays; ++k) {
-    t.template take<Combine>(row + k, group, i == 0, tree.leaf + static_cast<std::ptrdiff_t>(at[k] - inner));
-  }
+  t.template take_rows<Combine>(row, group, i == 0, std::ptrdiff_t{tree.leaf} - tree.inner, at, kTreeWays);
 }
 
 // One row, kTreeWays trees.

@@ -1,5 +1,5 @@
 // Operators of ai.onnx.ml in every mode and option against what ONNX Runtime made of them
-// (tests/machine_learning/values.txt, which write_values.py there writes).
+// (machine_learning_values.txt, which tests/bench/machine_learning_values.py writes).
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ std::vector<double> numbers_in(const std::string& line) {
 }
 
 std::vector<ValuesCase> all_cases() {
-  std::ifstream file(GCOMPILE_SOURCE_DIR "/tests/machine_learning/values.txt");
+  std::ifstream file(GCOMPILE_SOURCE_DIR "/tests/unit/frontend/machine_learning_values.txt");
   std::vector<ValuesCase> cases;
   bool is_open = false;
   for (std::string line; std::getline(file, line);) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes values.txt: nodes of ai.onnx.ml in every mode and option, and what ONNX Runtime makes of them.
+"""Writes machine_learning_values.txt of tests/unit/frontend: nodes of ai.onnx.ml in every mode and option, and what ONNX Runtime makes of them.
 
-    write_values.py          needs the packages onnx and onnxruntime
+    machine_learning_values.py          needs the packages onnx and onnxruntime
 
 A case is the text of a graph, a line of numbers for each input and one for each output, and an empty line.
 """
@@ -207,7 +207,7 @@ def main():
     machines(cases)
     trees(cases)
     classifiers(cases)
-    target = pathlib.Path(__file__).with_name("values.txt")
+    target = pathlib.Path(__file__).resolve().parents[1] / "unit" / "frontend" / "machine_learning_values.txt"
     target.write_text("\n".join(cases.lines))
     print(f"{cases.lines.count('')} cases; ONNX Runtime refuses {len(cases.refused)}:")
     for line in cases.refused:
