@@ -43,7 +43,8 @@ std::int64_t features_of_part(const ir::Problem& problem, const Machine& machine
 std::int64_t parts_of(const ir::Problem& problem, const Machine& machine) {
   constexpr std::int64_t kMostParts = 8;
   if (machine.smallest_scratch) return 1;
-  const std::int64_t rows = ir::highest(problem.shape(0)[0]), at_once = rows_at_once(problem, machine.level.vector_bytes);
+  const std::int64_t rows = ir::highest(problem.shape(0)[0]),
+                     at_once = rows_at_once(problem, machine.level.vector_bytes);
   return std::clamp((rows + at_once - 1) / at_once, std::int64_t{1}, kMostParts);
 }
 
@@ -54,8 +55,9 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   const std::int64_t blocks = (problem.shape(0)[0] + at_once - 1) / at_once;
   const std::int64_t of_node = kNodePicoseconds + words * kWordPicoseconds;
   PlannedCost only;
-  only.cost.picoseconds = blocks * (work.nodes * words * of_node + problem.shape(0)[1] * at_once * kFeaturePicoseconds +
-                                    work.trees * at_once * kFeaturePicoseconds);
+  only.cost.picoseconds =
+      blocks * (work.nodes * words * of_node + problem.shape(0)[1] * at_once * kFeaturePicoseconds +
+                work.trees * at_once * kFeaturePicoseconds);
   only.cost.scratch = parts_of(problem, machine) * features_of_part(problem, machine) * 4;
   only.cost.extra_weights = work.nodes * 4 * (words - 1);
   only.cost.code_key = fmt::format("tree_masks{}", words);

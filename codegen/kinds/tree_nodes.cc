@@ -16,7 +16,9 @@ class Table {
  public:
   Table(const ir::Tensor& table, std::int64_t trees) : table_(table), trees_(trees) {}
   std::int64_t of_tree(std::int64_t tree, int column) const { return table_.int_at(tree * 4 + column); }
-  std::int64_t of_node(std::int64_t node, int column) const { return table_.int_at((trees_ + node) * 4 + column); }
+  std::int64_t of_node(std::int64_t node, int column) const {
+    return table_.int_at((trees_ + node) * 4 + column);
+  }
   double threshold(std::int64_t node) const { return std::bit_cast<double>(of_node(node, 0)); }
 
  private:
@@ -62,7 +64,9 @@ TreeNodeType::TreeNodeType(const ir::Problem& problem) {
   child_bytes = has_bytes ? 1 : feature_bytes;
 }
 
-std::string TreeNodeType::text() const { return fmt::format("TreeNode<{}, {}, {}>", threshold, feature, child); }
+std::string TreeNodeType::text() const {
+  return fmt::format("TreeNode<{}, {}, {}>", threshold, feature, child);
+}
 
 std::int64_t TreeNodeType::bytes() const {
   const std::int64_t members = threshold_bytes + feature_bytes + 2 * child_bytes;
@@ -88,13 +92,14 @@ Packing pack_tree_rows(const ir::Tensor& table, std::int64_t trees) {
 Packing pack_tree_nodes(const ir::Tensor& table, const ir::TreesWork& work, const TreeNodeType& type) {
   Packing packing;
   packing.source = table;
-  packing.format = fmt::format("{} nodes of {} trees, {} more, as {}", work.nodes, work.trees, work.most_leaves,
-                               type.text());
+  packing.format = fmt::format("{} nodes of {} trees, {} more, as {}", work.nodes, work.trees,
+                               work.most_leaves, type.text());
   packing.bytes = (work.nodes + work.most_leaves) * type.bytes();
   packing.write = [=](const ir::Tensor& source, std::span<std::byte> out) {
     const Table cells(source, work.trees);
     for (std::int64_t node = 0; node < work.nodes; ++node) {
-      Writer writer(out.subspan(static_cast<std::size_t>(node * type.bytes()), static_cast<std::size_t>(type.bytes())));
+      Writer writer(
+          out.subspan(static_cast<std::size_t>(node * type.bytes()), static_cast<std::size_t>(type.bytes())));
       if (type.threshold_bytes == 8) {
         writer.put(cells.threshold(node));
       } else {
@@ -117,7 +122,8 @@ std::vector<std::uint64_t> leaves_below(const Table& cells, std::int64_t first, 
     return child < inner ? below[static_cast<std::size_t>(child)] : std::uint64_t{1} << (child - inner);
   };
   for (std::int64_t node = inner - 1; node >= 0; --node) {
-    below[static_cast<std::size_t>(node)] = of(cells.of_node(first + node, 2)) | of(cells.of_node(first + node, 3));
+    below[static_cast<std::size_t>(node)] =
+        of(cells.of_node(first + node, 2)) | of(cells.of_node(first + node, 3));
   }
   return below;
 }
@@ -139,7 +145,8 @@ Packing pack_tree_masks(const ir::Tensor& table, const ir::TreesWork& work, int 
         const std::int64_t child = cells.of_node(first + node, 2);
         const std::uint64_t left =
             child < inner ? below[static_cast<std::size_t>(child)] : std::uint64_t{1} << (child - inner);
-        Writer writer(out.subspan(static_cast<std::size_t>((first + node) * bytes), static_cast<std::size_t>(bytes)));
+        Writer writer(
+            out.subspan(static_cast<std::size_t>((first + node) * bytes), static_cast<std::size_t>(bytes)));
         writer.put(static_cast<float>(cells.threshold(first + node)));
         writer.put(static_cast<std::int32_t>(cells.of_node(first + node, 1)));
         for (int word = 0; word < words; ++word) writer.put(static_cast<std::uint32_t>(~left >> (32 * word)));

@@ -13,8 +13,9 @@ std::string tree_operands(const ir::Problem& problem, CallWriter& writer) {
   writer.operand(2, "values");
   writer.result(0, "y");
   const ir::Shape& x = problem.shape(0);
-  return fmt::format("/*rows, columns, groups, trees of one, width*/ {}",
-                     writer.call().sizes.list({x[0], x[1], work.groups, work.trees / work.groups, problem.shape(2)[1]}));
+  return fmt::format(
+      "/*rows, columns, groups, trees of one, width*/ {}",
+      writer.call().sizes.list({x[0], x[1], work.groups, work.trees / work.groups, problem.shape(2)[1]}));
 }
 
 std::string trees_text(const std::string& element, const std::string& node, const std::string& shape) {

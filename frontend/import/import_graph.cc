@@ -83,7 +83,8 @@ static ir::Tensor positions_of(const onnx::TensorProto& tensor, ir::Words& words
   ir::Shape shape;
   std::int64_t count = 1;
   for (const std::int64_t size : tensor.dims()) {
-    if (size < 0 || (size > 0 && count > tensor.string_data_size() / size)) operator_error("its dims do not fit");
+    if (size < 0 || (size > 0 && count > tensor.string_data_size() / size))
+      operator_error("its dims do not fit");
     shape.push_back(size);
     count *= size;
   }

@@ -314,8 +314,9 @@ namespace {
 bool moves_elements(const ir::Operator& op) {
   static const std::set<std::pair<std::string_view, std::string_view>> choosers = {
       {"", "Gather"}, {"", "Slice"}, {"", "Transpose"}, {"ai.onnx.ml", "ArrayFeatureExtractor"}};
-  const bool converts = std::any_of(op.attributes.begin(), op.attributes.end(),
-                                    [](const ir::AttributeSpec& attribute) { return attribute.name == "to"; });
+  const bool converts =
+      std::any_of(op.attributes.begin(), op.attributes.end(),
+                  [](const ir::AttributeSpec& attribute) { return attribute.name == "to"; });
   return (op.traits.keeps_elements && !converts) || choosers.count({op.domain, op.name}) > 0;
 }
 
@@ -357,10 +358,12 @@ bool Importer::tell_words(const onnx::ValueInfoProto& info, const Binding& made,
   if (words.size() > shown.size()) shown.push_back(fmt::format("and {} more", words.size() - shown.size()));
   const bool are_columns = is_map || ir::is_float(scope.graph->value(made.value).type.element);
   const std::string name = printable(info.name());
-  warning("W0207", are_columns ? fmt::format("the output '{}' is one tensor instead of maps; its columns: {}", name,
-                                             shown.empty() ? "those of the maps" : fmt::format("{}", fmt::join(shown, ", ")))
-                               : fmt::format("the output '{}' has positions (int64) instead of strings: {}", name,
-                                             fmt::join(shown, ", ")));
+  warning("W0207",
+          are_columns
+              ? fmt::format("the output '{}' is one tensor instead of maps; its columns: {}", name,
+                            shown.empty() ? "those of the maps" : fmt::format("{}", fmt::join(shown, ", ")))
+              : fmt::format("the output '{}' has positions (int64) instead of strings: {}", name,
+                            fmt::join(shown, ", ")));
   return true;
 }
 

@@ -236,7 +236,7 @@ class Importer {
   std::set<std::string> warned_;  // operators older models do not have; domains not imported
   /// Strings that the elements of a value are positions of, or whose values its columns are.
   std::map<std::pair<const ir::Graph*, ir::ValueId>, std::vector<std::string>> words_;
-  bool is_trial_ = false;         // of sizes; it does not try others itself
+  bool is_trial_ = false;  // of sizes; it does not try others itself
   std::vector<std::string>* places_ = nullptr;
   int nodes_ = 0;
   int looked_at_ = 0;  // nodes, by trials

@@ -9,8 +9,8 @@ namespace gcompile::ir {
 namespace {
 
 constexpr std::array<std::string_view, 11> kKindNames = {
-    "conv", "conv_transpose",  "product", "pool", "attention", "recurrent", "topk", "scatter",
-    "scan", "linear_attention", "trees"};
+    "conv",    "conv_transpose", "product",          "pool", "attention", "recurrent", "topk",
+    "scatter", "scan",           "linear_attention", "trees"};
 static_assert(std::variant_size_v<Work> == kKindNames.size());
 
 std::string text_of(const Window& window) {

@@ -61,7 +61,8 @@ Listed listed(const Attributes& attributes, const std::string& kind) {
     ++lists;
   }
   if (is_given(attributes, kind + "_strings", &Attributes::strings_of)) {
-    if (kind == "keys") operator_error("keys that are strings are not supported", "no tensor of a run holds strings");
+    if (kind == "keys")
+      operator_error("keys that are strings are not supported", "no tensor of a run holds strings");
     found.tensor = positions_of(found.words, attributes.strings_of(kind + "_strings"));
     ++lists;
   }
@@ -191,8 +192,8 @@ bool decompose_one_hot(RewriteContext& context) {
   const auto count = static_cast<std::int64_t>(categories.size());
   const Tensor all = counted(categories.size());
   const ValueId x = emit_cast(context, context.operand_id(0), ElementType::kInt64);
-  ValueId place = emit_lookup(context, x, int_list(categories), all,
-                              Scalar::of_integer(ElementType::kInt64, count));
+  ValueId place =
+      emit_lookup(context, x, int_list(categories), all, Scalar::of_integer(ElementType::kInt64, count));
   const ValueId places = context.constant(all);
   if (!context.attributes().flag("zeros")) place = context.emit("Gather", {places, place});
   Shape shape = context.shape(0);
@@ -227,8 +228,9 @@ Operator record(std::string_view name, std::vector<int> versions, std::string_vi
 
 const Operator& operator_MlLabelEncoder() {
   static const Operator op = [] {
-    Operator o = record("LabelEncoder", {1, 2, 4}, "the value of each number; of values that are strings, positions",
-                        infer_label, decompose_label);
+    Operator o =
+        record("LabelEncoder", {1, 2, 4}, "the value of each number; of values that are strings, positions",
+               infer_label, decompose_label);
     o.attributes = {{"classes_strings", AttributeKind::kStrings, std::nullopt},
                     {"default_float", AttributeKind::kFloat, -0.0f},
                     {"default_int64", AttributeKind::kInt, std::int64_t{-1}},
@@ -250,8 +252,8 @@ const Operator& operator_MlLabelEncoder() {
 
 const Operator& operator_MlCategoryMapper() {
   static const Operator op = [] {
-    Operator o = record("CategoryMapper", {1}, "positions of the strings that numbers stand for", infer_mapper,
-                        decompose_mapper);
+    Operator o = record("CategoryMapper", {1}, "positions of the strings that numbers stand for",
+                        infer_mapper, decompose_mapper);
     o.attributes = {{"cats_int64s", AttributeKind::kInts, std::nullopt},
                     {"cats_strings", AttributeKind::kStrings, std::nullopt},
                     {"default_int64", AttributeKind::kInt, std::int64_t{-1}},
@@ -263,8 +265,8 @@ const Operator& operator_MlCategoryMapper() {
 
 const Operator& operator_MlOneHotEncoder() {
   static const Operator op = [] {
-    Operator o = record("OneHotEncoder", {1}, "1 for the category that a number is, 0 for all others", infer_one_hot,
-                        decompose_one_hot);
+    Operator o = record("OneHotEncoder", {1}, "1 for the category that a number is, 0 for all others",
+                        infer_one_hot, decompose_one_hot);
     o.attributes = {{"cats_int64s", AttributeKind::kInts, std::nullopt},
                     {"cats_strings", AttributeKind::kStrings, std::nullopt},
                     {"zeros", AttributeKind::kInt, std::int64_t{1}}};

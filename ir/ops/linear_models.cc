@@ -29,7 +29,8 @@ LinearModel model_of(const NodeView& node, std::int64_t targets) {
   if (targets == 0) targets = count / model.features;
   model.targets = targets;
   if (targets < 1 || count % targets != 0 || count / targets != model.features) {
-    operator_error(fmt::format("there are {} coefficients for {} targets of {} features", count, targets, model.features));
+    operator_error(fmt::format("there are {} coefficients for {} targets of {} features", count, targets,
+                               model.features));
   }
   if (!model.intercepts.empty() && static_cast<std::int64_t>(model.intercepts.size()) != targets) {
     operator_error(fmt::format("there are {} intercepts for {} targets", model.intercepts.size(), targets));
@@ -76,7 +77,8 @@ void infer_classifier(InferContext& context) {
   const Classifier it(context);
   const std::int64_t classes = it.is_one_score() ? 2 : it.model.targets;
   if (it.labels.count() != classes) {
-    operator_error(fmt::format("there are {} class labels for {} rows of coefficients", it.labels.count(), it.model.targets));
+    operator_error(fmt::format("there are {} class labels for {} rows of coefficients", it.labels.count(),
+                               it.model.targets));
   }
   if (it.is_one_score()) require_pair(it.transform);
   const Dim rows = rows_of(context, 0)[0];

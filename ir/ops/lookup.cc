@@ -70,10 +70,9 @@ std::vector<std::int64_t> sorted_positions(const Tensor& keys) {
 
 void require_distinct(const Tensor& keys, std::string_view what) {
   const std::vector<std::int64_t> order = sorted_positions(keys);
-  const bool has_equal =
-      std::adjacent_find(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-        return !is_before(keys.at(a), keys.at(b));
-      }) != order.end();
+  const bool has_equal = std::adjacent_find(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+                           return !is_before(keys.at(a), keys.at(b));
+                         }) != order.end();
   if (has_equal || keys.count() > static_cast<std::int64_t>(order.size()) + 1) {
     operator_error(fmt::format("{} are listed twice", what));
   }
@@ -97,11 +96,13 @@ ValueId emit_lookup(RewriteContext& context, ValueId x, const Tensor& keys, cons
       sorted_values.set(i, other);
       continue;
     }
-    const std::int64_t from = order[static_cast<std::size_t>(std::min<std::int64_t>(i, static_cast<std::int64_t>(order.size()) - 1))];
+    const std::int64_t from = order[static_cast<std::size_t>(
+        std::min<std::int64_t>(i, static_cast<std::int64_t>(order.size()) - 1))];
     sorted.set(i, keys.at(from));
     sorted_values.set(i, values.at(from));
   }
-  std::vector<ValueId> operands = {x, context.constant(std::move(sorted)), context.constant(std::move(sorted_values)),
+  std::vector<ValueId> operands = {x, context.constant(std::move(sorted)),
+                                   context.constant(std::move(sorted_values)),
                                    context.constant(Tensor::scalar(other))};
   if (is_float(keys.element())) operands.push_back(context.constant(Tensor::scalar(of_nan)));
   return context.emit("Lookup", std::move(operands));

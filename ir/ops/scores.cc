@@ -156,7 +156,8 @@ Shape rows_of(const NodeView& node, int operand) {
   require_computable(node, operand);
   const Shape& shape = node.shape(operand);
   if (shape.size() == 1) return {1, shape[0]};
-  if (shape.size() != 2) operator_error(fmt::format("input {} must be (rows, features), not {}", operand, to_string(shape)));
+  if (shape.size() != 2)
+    operator_error(fmt::format("input {} must be (rows, features), not {}", operand, to_string(shape)));
   return shape;
 }
 
@@ -164,7 +165,8 @@ ValueId emit_rows(RewriteContext& context, int operand, bool keeps_double) {
   const ElementType type = context.element(operand);
   const ElementType wanted =
       keeps_double && type == ElementType::kFloat64 ? ElementType::kFloat64 : ElementType::kFloat32;
-  return emit_reshape(context, emit_cast(context, context.operand_id(operand), wanted), rows_of(context, operand));
+  return emit_reshape(context, emit_cast(context, context.operand_id(operand), wanted),
+                      rows_of(context, operand));
 }
 
 ValueId emit_affine(RewriteContext& context, ValueId x, const std::vector<float>& weights,
@@ -173,7 +175,8 @@ ValueId emit_affine(RewriteContext& context, ValueId x, const std::vector<float>
   std::vector<float> columns(weights.size());
   for (std::int64_t i = 0; i < targets; ++i) {
     for (std::int64_t k = 0; k < features; ++k)
-      columns[static_cast<std::size_t>(k * targets + i)] = weights[static_cast<std::size_t>(i * features + k)];
+      columns[static_cast<std::size_t>(k * targets + i)] =
+          weights[static_cast<std::size_t>(i * features + k)];
   }
   const ValueId matrix = context.constant(Tensor::of_floats(columns, {features, targets}));
   const ValueId product = context.emit("MatMul", {x, matrix});

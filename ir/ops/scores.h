@@ -17,7 +17,7 @@ PostTransform post_transform_of(const Attributes& attributes);
 /// (rows, columns) of several columns; one column is only transformed by kProbit.
 ValueId emit_post_transform(RewriteContext& context, ValueId scores, PostTransform transform);
 
-/// Of one number s for two classes, (rows, 1): (1 - s, s) or (-s, s), but both logistic functions for kLogistic. kProbit
+/// Scores of two classes from one number s, (rows, 1): (1 - s, s) or (-s, s), but both logistic functions for kLogistic. kProbit
 /// is refused by require_pair.
 enum class Pair : std::uint8_t { kComplement, kNegative };
 ValueId emit_pair(RewriteContext& context, ValueId score, PostTransform transform, Pair pair);

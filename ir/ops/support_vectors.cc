@@ -1,5 +1,5 @@
-// ai.onnx.ml: SVMRegressor and SVMClassifier, and gcompile.CouplePairs, which makes probabilities of classes from those of
-// pairs.
+// ai.onnx.ml: SVMRegressor and SVMClassifier; gcompile.CouplePairs, which makes probabilities of classes from
+// those of pairs.
 
 #include <fmt/format.h>
 
@@ -46,7 +46,8 @@ Machine machine_of(const NodeView& node, std::int64_t vectors) {
   if (machine.rho.empty()) operator_error("attribute 'rho' has no entry");
   const auto given = static_cast<std::int64_t>(machine.support.size());
   if (vectors < 0 || (vectors > 0 && (given % vectors != 0 || given / vectors != machine.features))) {
-    operator_error(fmt::format("{} numbers are not {} support vectors of {} features", given, vectors, machine.features));
+    operator_error(fmt::format("{} numbers are not {} support vectors of {} features", given, vectors,
+                               machine.features));
   }
   return machine;
 }
@@ -66,7 +67,8 @@ ValueId emit_kernel(RewriteContext& context, const Machine& machine) {
   if (machine.kernel == "RBF") {
     const ValueId vectors =
         context.constant(Tensor::of_floats(machine.support, {1, machine.vectors, machine.features}));
-    const ValueId apart = context.emit("Sub", {emit_reshape(context, x, {rows, 1, machine.features}), vectors});
+    const ValueId apart =
+        context.emit("Sub", {emit_reshape(context, x, {rows, 1, machine.features}), vectors});
     const ValueId squares = context.emit("Mul", {apart, apart});
     Attributes attributes;
     attributes.set("keepdims", std::int64_t{0});
@@ -162,7 +164,8 @@ void check(const Classifier& it) {
   if (!it.has_probabilities()) return;
   require_entries("prob_a", it.a.size(), it.pairs());
   if (it.classes() > kMostCoupled) {
-    operator_error(fmt::format("probabilities of {} classes are not supported, {} are the most", it.classes(), kMostCoupled));
+    operator_error(fmt::format("probabilities of {} classes are not supported, {} are the most", it.classes(),
+                               kMostCoupled));
   }
 }
 
@@ -215,7 +218,7 @@ ValueId emit_winner(RewriteContext& context, const Classifier& it, ValueId score
   return emit_best_label(context, emit_affine(context, wins, votes, lost, it.classes()), it.labels);
 }
 
-/// Of the logistic function of each pair; then all pairs at once, as Wu, Lin and Weng have it: 100 steps, of which those
+/// Each pair has a logistic function; then all pairs count at once, as Wu, Lin and Weng have it: 100 steps, of which those
 /// change nothing that find the classes' probabilities good enough.
 ValueId emit_probabilities(RewriteContext& context, const Classifier& it, ValueId scores) {
   constexpr std::int64_t kSteps = 100;
@@ -242,7 +245,7 @@ ValueId emit_probabilities(RewriteContext& context, const Classifier& it, ValueI
   return p;
 }
 
-/// Of a linear model with two classes the second one also wins where the largest score is positive enough.
+/// In a linear model with two classes the second one also wins where the largest score is positive enough.
 ValueId emit_linear_label(RewriteContext& context, const Classifier& it, ValueId scores) {
   const ValueId best = emit_best_label(context, scores, it.labels);
   if (it.classes() != 2) return best;
@@ -298,7 +301,8 @@ class Coupling {
     for_pairs(classes, [&](std::int64_t pair, std::int64_t i, std::int64_t j) {
       const int of_pair = dag_.load(0, ElementType::kFloat32, {Index::axis(0), Index(pair)});
       r[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)] = of_pair;
-      r[static_cast<std::size_t>(j)][static_cast<std::size_t>(i)] = dag_.apply(ScalarOp::kSub, {one, of_pair});
+      r[static_cast<std::size_t>(j)][static_cast<std::size_t>(i)] =
+          dag_.apply(ScalarOp::kSub, {one, of_pair});
     });
     q_ = r;
     for (std::size_t i = 0; i < classes_; ++i) {
@@ -310,7 +314,8 @@ class Coupling {
         q_[i][j] = dag_.apply(ScalarOp::kNeg, {dag_.apply(ScalarOp::kMul, {r[j][i], r[i][j]})});
       }
       q_[i][i] = sum;
-      p_.push_back(dag_.load(1, ElementType::kFloat32, {Index::axis(0), Index(static_cast<std::int64_t>(i))}));
+      p_.push_back(
+          dag_.load(1, ElementType::kFloat32, {Index::axis(0), Index(static_cast<std::int64_t>(i))}));
     }
   }
 
@@ -319,7 +324,8 @@ class Coupling {
     int total = -1, error = -1;
     for (std::size_t i = 0; i < classes_; ++i) {
       int sum = -1;
-      for (std::size_t j = 0; j < classes_; ++j) sum = add(sum, dag_.apply(ScalarOp::kMul, {q_[i][j], p_[j]}));
+      for (std::size_t j = 0; j < classes_; ++j)
+        sum = add(sum, dag_.apply(ScalarOp::kMul, {q_[i][j], p_[j]}));
       qp.push_back(sum);
       total = add(total, dag_.apply(ScalarOp::kMul, {p_[i], sum}));
     }

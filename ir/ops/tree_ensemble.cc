@@ -21,7 +21,8 @@ Dim features_of(const NodeView& node) {
 
 void require_base_values(const std::vector<double>& values, std::int64_t targets) {
   if (values.empty() || static_cast<std::int64_t>(values.size()) == targets) return;
-  operator_error(fmt::format("attribute 'base_values' has {} entries for {} targets", values.size(), targets));
+  operator_error(
+      fmt::format("attribute 'base_values' has {} entries for {} targets", values.size(), targets));
 }
 
 /// A value for each target, of the type of `sums` (rows, targets).
@@ -210,8 +211,7 @@ Decided decide_by_one_score(RewriteContext& context, const Classifier& model, Va
   if (model.is_first_scored() && !model.base.empty()) score = emit_base(context, score, {model.base[0]});
   const std::vector<std::int64_t>& labels = model.labels.numbers;
   Decided decided;
-  decided.label =
-      emit_label_above(context, score, model.is_positive ? 0.5 : 0, labels[1], labels[0]);
+  decided.label = emit_label_above(context, score, model.is_positive ? 0.5 : 0, labels[1], labels[0]);
   if (model.is_first_scored() && model.base.size() < 2) {
     const Pair pair = model.is_positive ? Pair::kComplement : Pair::kNegative;
     decided.scores = emit_pair(context, score, model.transform, pair);
@@ -328,14 +328,13 @@ const Operator& operator_MlTreeEnsembleRegressor() {
       .name = "TreeEnsembleRegressor",
       .domain = "ai.onnx.ml",
       .versions = {1, 3, 5},
-      .attributes =
-          tree_attributes({{"aggregate_function", AttributeKind::kString, std::string("SUM")},
-                           {"n_targets", AttributeKind::kInt, std::nullopt},
-                           {"target_ids", AttributeKind::kInts, std::nullopt},
-                           {"target_nodeids", AttributeKind::kInts, std::nullopt},
-                           {"target_treeids", AttributeKind::kInts, std::nullopt},
-                           {"target_weights", AttributeKind::kFloats, std::nullopt},
-                           {"target_weights_as_tensor", AttributeKind::kTensor, std::nullopt}}),
+      .attributes = tree_attributes({{"aggregate_function", AttributeKind::kString, std::string("SUM")},
+                                     {"n_targets", AttributeKind::kInt, std::nullopt},
+                                     {"target_ids", AttributeKind::kInts, std::nullopt},
+                                     {"target_nodeids", AttributeKind::kInts, std::nullopt},
+                                     {"target_treeids", AttributeKind::kInts, std::nullopt},
+                                     {"target_weights", AttributeKind::kFloats, std::nullopt},
+                                     {"target_weights_as_tensor", AttributeKind::kTensor, std::nullopt}}),
       .accuracy = Accuracy::kSum,
       .summary = "numbers that decision trees give rows",
       .traits = {.decides = true},

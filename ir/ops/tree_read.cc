@@ -66,8 +66,8 @@ Forest read_forest(const Attributes& attributes, const std::string& prefix, std:
                                   no = ints_of(attributes, "nodes_falsenodeids"),
                                   missing = ints_of(attributes, "nodes_missing_value_tracks_true");
   const std::vector<double> values = reals_of(attributes, "nodes_values");
-  const std::vector<std::string> modes = attributes.has("nodes_modes") ? attributes.strings_of("nodes_modes")
-                                                                       : std::vector<std::string>{};
+  const std::vector<std::string> modes =
+      attributes.has("nodes_modes") ? attributes.strings_of("nodes_modes") : std::vector<std::string>{};
   const std::size_t count = ids.size();
   if (count == 0) operator_error("there is no node");
   require_entries("nodes_treeids", trees.size(), count);
@@ -169,7 +169,8 @@ Forest read_forest(const Attributes& attributes) {
   for (std::size_t i = 0; i < count; ++i) {
     TreeNode& node = forest.nodes.emplace_back();
     const std::int64_t mode = modes.int_at(static_cast<std::int64_t>(i));
-    if (mode < 0 || mode >= kModes) operator_error(fmt::format("attribute 'nodes_modes' has the entry {}", mode));
+    if (mode < 0 || mode >= kModes)
+      operator_error(fmt::format("attribute 'nodes_modes' has the entry {}", mode));
     node.mode = static_cast<BranchMode>(mode);
     node.feature = features[i];
     node.value = splits.real_at(static_cast<std::int64_t>(i));

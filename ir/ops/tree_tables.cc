@@ -18,7 +18,7 @@ namespace gcompile::ir {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kDeepest = 1024;              // levels of a tree
+constexpr int kDeepest = 1024;               // levels of a tree
 constexpr std::size_t kMostNodes = 1 << 23;  // of all trees, those that share them counted again
 constexpr std::size_t kMostMembers = 1 << 22;
 constexpr std::size_t kMostWeights = 1 << 26;
@@ -337,10 +337,10 @@ class TableMaker {
     for (const int at : tree.inner) {
       const TreeNode& node = forest_.nodes[static_cast<std::size_t>(at)];
       const Test test = test_of(node, type_);
-      node_rows_.insert(node_rows_.end(),
-                        {std::bit_cast<std::int64_t>(test.threshold), columns_.of(node, test.column),
-                         local_[static_cast<std::size_t>(test.first)],
-                         local_[static_cast<std::size_t>(test.second)]});
+      node_rows_.insert(
+          node_rows_.end(),
+          {std::bit_cast<std::int64_t>(test.threshold), columns_.of(node, test.column),
+           local_[static_cast<std::size_t>(test.first)], local_[static_cast<std::size_t>(test.second)]});
     }
     for (const int at : tree.leaves) add_leaf(forest_.nodes[static_cast<std::size_t>(at)]);
     if (tree.leaves.empty()) add_leaf({});
@@ -386,7 +386,8 @@ class TableMaker {
 }  // namespace
 
 void check_forest(const Forest& forest, Dim columns) {
-  if (forest.targets < 1 || forest.targets > 1 << 20) operator_error(fmt::format("there are {} targets", forest.targets));
+  if (forest.targets < 1 || forest.targets > 1 << 20)
+    operator_error(fmt::format("there are {} targets", forest.targets));
   if (forest.roots.empty()) operator_error("there is no tree");
   for (const TreeNode& node : forest.nodes) {
     if (!node.is_leaf && (node.feature < 0 || !always_less(node.feature, columns))) {
@@ -415,7 +416,8 @@ bool always_scores(const Forest& forest, std::int64_t target) {
   return std::any_of(trees.begin(), trees.end(), [&](const Reached& tree) {
     return std::all_of(tree.leaves.begin(), tree.leaves.end(), [&](int leaf) {
       const auto& weights = forest.nodes[static_cast<std::size_t>(leaf)].weights;
-      return std::any_of(weights.begin(), weights.end(), [&](const auto& pair) { return pair.first == target; });
+      return std::any_of(weights.begin(), weights.end(),
+                         [&](const auto& pair) { return pair.first == target; });
     });
   });
 }

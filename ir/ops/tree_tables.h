@@ -13,8 +13,8 @@ namespace gcompile::ir {
 /// counted within their tree, inner ones before leaves, and leaves in the order of all ways to them, first children first.
 struct TreeRows {
   static constexpr int kColumns = 4;
-  static constexpr int kFirstNode = 0, kInner = 1, kDepth = 2, kFirstLeaf = 3;   // of a tree
-  static constexpr int kThreshold = 0, kFeature = 1, kFirst = 2, kSecond = 3;    // of a node
+  static constexpr int kFirstNode = 0, kInner = 1, kDepth = 2, kFirstLeaf = 3;  // of a tree
+  static constexpr int kThreshold = 0, kFeature = 1, kFirst = 2, kSecond = 3;   // of a node
 };
 
 enum class BranchMode : std::uint8_t { kAtMost, kBelow, kAtLeast, kAbove, kEqual, kNotEqual, kMember };

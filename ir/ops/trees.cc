@@ -64,7 +64,8 @@ class Evaluation {
   }
 
   std::int64_t leaf_of(std::int64_t row, std::int64_t tree) const {
-    const std::int64_t first = trees_ + cell(tree, TreeRows::kFirstNode), inner = cell(tree, TreeRows::kInner);
+    const std::int64_t first = trees_ + cell(tree, TreeRows::kFirstNode),
+                       inner = cell(tree, TreeRows::kInner);
     std::int64_t at = 0;
     while (at < inner) {
       const double x = x_.real_at(row * columns_ + cell(first + at, TreeRows::kFeature));
@@ -113,9 +114,8 @@ Form lower(const LowerContext& context) {
     const std::int64_t row = tree * TreeRows::kColumns;
     const std::int64_t inner = table->int_at(row + TreeRows::kInner);
     const std::int64_t first_leaf = table->int_at(row + TreeRows::kFirstLeaf);
-    const std::int64_t end = tree + 1 < work.trees
-                                 ? table->int_at(row + TreeRows::kColumns + TreeRows::kFirstLeaf)
-                                 : leaves;
+    const std::int64_t end =
+        tree + 1 < work.trees ? table->int_at(row + TreeRows::kColumns + TreeRows::kFirstLeaf) : leaves;
     work.nodes += inner;
     work.levels += table->int_at(row + TreeRows::kDepth);
     work.most_leaves = std::max(work.most_leaves, end - first_leaf);

@@ -9,8 +9,8 @@
 
 namespace GCRT_NAMESPACE {
 
-// Goes to its second child unless the feature is at most the threshold, so with NaN as well. Children are counted
-// within their tree, inner nodes before leaves.
+// Goes to its second child unless the feature is at most the threshold, so with NaN as well. Children are
+// counted within their tree, inner nodes before leaves.
 template <class T, class Feature, class Child>
 struct TreeNode {
   T threshold;
@@ -54,8 +54,9 @@ struct TreeMax {
   }
 };
 
-// x (rows, columns) -> y (rows, groups, width): each group has as many trees, and a leaf `width` values. Behind the
-// nodes lie as many more as a tree has leaves, which may be read: a walk that has ended does so, and does not care.
+// x (rows, columns) -> y (rows, groups, width): each group has as many trees, and a leaf `width` values.
+// Behind the nodes lie as many more as a tree has leaves, which may be read: a walk that has ended does so,
+// and does not care.
 template <class T, class Node>
 struct Trees {
   const T* x;

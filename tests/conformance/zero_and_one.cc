@@ -116,6 +116,12 @@ constexpr const char* kErrors[] = {
     "the sequence is empty, so that",
     "along axis 0 operands have",
     "along axis 1 operands have",
+    // Features, of which a model has as many as it was trained with.
+    "rows have no features",
+    "coefficients for",
+    "support vectors of",
+    "asks for feature",
+    "has not the rows of",
 };
 
 bool is_error_of_the_model(const std::string& message) {

@@ -27,7 +27,8 @@ class Forest {
     for (std::ptrdiff_t i = 0; i < shape.groups * shape.of_group; ++i) add(1 + number(shape.leaves));
     padded.resize(static_cast<std::size_t>(shape.leaves), Node{});
     padded.insert(padded.begin(), nodes.begin(), nodes.end());
-    for (std::ptrdiff_t i = 0; i < shape.rows * shape.columns; ++i) x.push_back(static_cast<T>(number(21) - 10));
+    for (std::ptrdiff_t i = 0; i < shape.rows * shape.columns; ++i)
+      x.push_back(static_cast<T>(number(21) - 10));
     x[0] = std::numeric_limits<T>::quiet_NaN();
     y.resize(static_cast<std::size_t>(shape.rows * shape.groups * shape.width), T(77));
   }
@@ -41,7 +42,8 @@ class Forest {
         std::uint32_t at = 0;
         while (at < static_cast<std::uint32_t>(root.inner)) {
           const Node& node = nodes[static_cast<std::size_t>(root.first) + at];
-          const bool stays = x[static_cast<std::size_t>(row * shape_.columns + node.feature)] <= node.threshold;
+          const bool stays =
+              x[static_cast<std::size_t>(row * shape_.columns + node.feature)] <= node.threshold;
           at = stays ? node.children[0] : node.children[1];
         }
         const std::ptrdiff_t leaf = root.leaf + static_cast<std::ptrdiff_t>(at) - root.inner;

@@ -16,9 +16,9 @@ void check_ways() {
   for (const Case& c : tree_reference::kCases) {
     SCOPED_TRACE(c.rows);
     Forest<T, Feature, Child> f(c);
-    const Trees<T, TreeNode<T, Feature, Child>> all{f.x.data(), f.trees.data(), f.padded.data(), f.values.data(),
-                                                    f.y.data(), c.rows,         c.columns,       c.groups,
-                                                    c.of_group, c.width};
+    const Trees<T, TreeNode<T, Feature, Child>> all{
+        f.x.data(), f.trees.data(), f.padded.data(), f.values.data(), f.y.data(),
+        c.rows,     c.columns,      c.groups,        c.of_group,      c.width};
     sum_trees<TreeSum>(nullptr, all);
     EXPECT_EQ(f.y, f.expected());
   }
@@ -43,8 +43,9 @@ void check_masks() {
       nodes.push_back(node);
     }
     std::vector<float> features(static_cast<std::size_t>(2 * c.columns * kMaskRows<Words>));
-    const Trees<float, MaskNode<Words>> all{f.x.data(), f.trees.data(), nodes.data(), f.values.data(), f.y.data(),
-                                            c.rows,     c.columns,      c.groups,     c.of_group,      c.width};
+    const Trees<float, MaskNode<Words>> all{f.x.data(), f.trees.data(), nodes.data(), f.values.data(),
+                                            f.y.data(), c.rows,         c.columns,    c.groups,
+                                            c.of_group, c.width};
     sum_trees_by_masks<TreeSum>(nullptr, all, features.data(), 2);
     EXPECT_EQ(f.y, f.expected());
   }

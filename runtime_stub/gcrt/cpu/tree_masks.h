@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the gcompile project
 // SPDX-License-Identifier: 0BSD
-// Decision trees without ways, after QuickScorer (Lucchese and others, 2015): rows in the lanes of vectors, and a bit for
-// each leaf of a tree. Every node whose comparison fails takes away the leaves of its first child; the first leaf that
-// is left is the one. No step waits for another, and memory is read in its order.
+// Decision trees without ways, after QuickScorer (Lucchese and others, 2015): rows in the lanes of
+// vectors, and a bit for each leaf of a tree. Every node whose comparison fails takes away the leaves of
+// its first child; the first leaf that is left is the one. No step waits for another, and memory is read
+// in its order.
 #pragma once
 
 #include "gcrt/pack.h"
@@ -11,7 +12,8 @@
 
 namespace GCRT_NAMESPACE {
 
-// `leaves`: those that are left where the comparison fails. A feature that is at most the threshold takes none away.
+// `leaves`: those that are left where the comparison fails. A feature that is at most the threshold takes
+// none away.
 template <int Words>
 struct MaskNode {
   float threshold;
@@ -21,7 +23,7 @@ struct MaskNode {
 
 // Rows of one block: as many packs as there are words, so that none of them waits for one register.
 template <int Words>
-constexpr int kMaskRows = Words * kLanes;
+constexpr int kMaskRows = Words* kLanes;
 
 inline std::uint32_t first_bit(std::uint32_t word) { return static_cast<std::uint32_t>(__builtin_ctz(word)); }
 
@@ -38,8 +40,8 @@ inline void turn_rows(const Trees<float, MaskNode<Words>>& t, std::ptrdiff_t row
 
 // One tree, rows [row, row + count).
 template <class Combine, int Words>
-GCRT_INLINE void mask_tree(const Trees<float, MaskNode<Words>>& t, const float* features, std::ptrdiff_t row, int count,
-                           std::ptrdiff_t group, std::ptrdiff_t i) {
+GCRT_INLINE void mask_tree(const Trees<float, MaskNode<Words>>& t, const float* features, std::ptrdiff_t row,
+                           int count, std::ptrdiff_t group, std::ptrdiff_t i) {
   constexpr Lanes<kLanes> lane{};
   using Bits = Pack<std::uint32_t, kLanes>;
   const TreeRow tree = t.trees[group * t.of_group + i];
@@ -70,22 +72,23 @@ GCRT_INLINE void mask_tree(const Trees<float, MaskNode<Words>>& t, const float* 
 
 // `features` has parts * columns * kMaskRows floats.
 template <class Combine, int Words>
-inline void sum_trees_by_masks(const Threads* threads, const Trees<float, MaskNode<Words>>& t, float* features,
-                               std::ptrdiff_t parts) {
+inline void sum_trees_by_masks(const Threads* threads, const Trees<float, MaskNode<Words>>& t,
+                               float* features, std::ptrdiff_t parts) {
   constexpr int kRows = kMaskRows<Words>;
   const std::ptrdiff_t blocks = (t.rows + kRows - 1) / kRows;
-  parallel_parts(threads, blocks, blocks, parts, [&](std::ptrdiff_t part, std::ptrdiff_t begin, std::ptrdiff_t end) {
-    float* const own = features + part * t.columns * kRows;
-    for (std::ptrdiff_t block = begin; block < end; ++block) {
-      const std::ptrdiff_t row = block * kRows, rest = t.rows - row;
-      turn_rows(t, row, own);
-      for (std::ptrdiff_t group = 0; group < t.groups; ++group) {
-        for (std::ptrdiff_t i = 0; i < t.of_group; ++i) {
-          mask_tree<Combine>(t, own, row, static_cast<int>(rest < kRows ? rest : kRows), group, i);
+  parallel_parts(
+      threads, blocks, blocks, parts, [&](std::ptrdiff_t part, std::ptrdiff_t begin, std::ptrdiff_t end) {
+        float* const own = features + part * t.columns * kRows;
+        for (std::ptrdiff_t block = begin; block < end; ++block) {
+          const std::ptrdiff_t row = block * kRows, rest = t.rows - row;
+          turn_rows(t, row, own);
+          for (std::ptrdiff_t group = 0; group < t.groups; ++group) {
+            for (std::ptrdiff_t i = 0; i < t.of_group; ++i) {
+              mask_tree<Combine>(t, own, row, static_cast<int>(rest < kRows ? rest : kRows), group, i);
+            }
+          }
         }
-      }
-    }
-  });
+      });
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the gcompile project
 // SPDX-License-Identifier: 0BSD
-// Decision trees, several ways at a time: each step of a way waits for memory, and nothing else does. A step takes
-// no branch: who has arrived stays. Values are added tree by tree in their order, however rows are shared.
+// Decision trees, several ways at a time: each step of a way waits for memory, and nothing else does. A
+// step takes no branch: who has arrived stays. Values are added tree by tree in their order, however rows
+// are shared.
 #pragma once
 
 #include "gcrt/parallel.h"
@@ -21,7 +22,8 @@ GCRT_INLINE std::uint32_t next_of(const Node& node, const T* row, std::uint32_t 
 
 // One tree, kTreeWays rows.
 template <class Combine, class T, class Node>
-GCRT_INLINE void walk_rows(const Trees<T, Node>& t, std::ptrdiff_t row, std::ptrdiff_t group, std::ptrdiff_t i) {
+GCRT_INLINE void walk_rows(const Trees<T, Node>& t, std::ptrdiff_t row, std::ptrdiff_t group,
+                           std::ptrdiff_t i) {
   const TreeRow tree = t.trees[group * t.of_group + i];
   const Node* const nodes = t.nodes + tree.first;
   const T* const x = t.x + row * t.columns;
@@ -36,7 +38,8 @@ GCRT_INLINE void walk_rows(const Trees<T, Node>& t, std::ptrdiff_t row, std::ptr
 
 // One row, kTreeWays trees.
 template <class Combine, class T, class Node>
-GCRT_INLINE void walk_trees(const Trees<T, Node>& t, std::ptrdiff_t row, std::ptrdiff_t group, std::ptrdiff_t i) {
+GCRT_INLINE void walk_trees(const Trees<T, Node>& t, std::ptrdiff_t row, std::ptrdiff_t group,
+                            std::ptrdiff_t i) {
   const TreeRow* const trees = t.trees + group * t.of_group + i;
   const T* const x = t.x + row * t.columns;
   std::uint32_t at[kTreeWays] = {};

@@ -37,7 +37,8 @@ std::vector<ValuesCase> all_cases() {
       is_open = false;
     } else if (!is_open) {
       const std::size_t space = line.find(' ');
-      const std::string head = "<ir_version: 8, opset_import: [\"\" : 18, \"ai.onnx.ml\" : " + line.substr(0, space) + "]>\n";
+      const std::string head =
+          "<ir_version: 8, opset_import: [\"\" : 18, \"ai.onnx.ml\" : " + line.substr(0, space) + "]>\n";
       cases.push_back({head + line.substr(space + 1), {}});
       is_open = true;
     } else {
