@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include "codegen/calls/library_support.h"
-#include "codegen/kinds/image_windows.h"
-#include "codegen/kinds/tree_nodes.h"
-#include "codegen/kinds/trees_call.h"
+#include "codegen/packing/tree_nodes.h"
 
 namespace gcompile {
 namespace {

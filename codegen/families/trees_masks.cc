@@ -6,8 +6,7 @@
 #include <algorithm>
 
 #include "codegen/calls/library_support.h"
-#include "codegen/kinds/tree_nodes.h"
-#include "codegen/kinds/trees_call.h"
+#include "codegen/packing/tree_nodes.h"
 #include "ir/sizes/sizes.h"
 
 namespace gcompile {

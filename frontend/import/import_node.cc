@@ -308,24 +308,10 @@ void Importer::propagate(ir::Graph& graph, ir::NodeId id) {
   }
 }
 
-namespace {
-
-/// Whether the elements of result 0 are those of operand 0, chosen or in another place, but none of another kind.
-bool moves_elements(const ir::Operator& op) {
-  static const std::set<std::pair<std::string_view, std::string_view>> choosers = {
-      {"", "Gather"}, {"", "Slice"}, {"", "Transpose"}, {"ai.onnx.ml", "ArrayFeatureExtractor"}};
-  const bool converts =
-      std::any_of(op.attributes.begin(), op.attributes.end(),
-                  [](const ir::AttributeSpec& attribute) { return attribute.name == "to"; });
-  return (op.traits.keeps_elements && !converts) || choosers.count({op.domain, op.name}) > 0;
-}
-
-}  // namespace
-
 bool Importer::note_words(const onnx::NodeProto& node, ir::NodeId id, std::vector<std::string> words,
                           Scope& scope) {
   const ir::Node& made = scope.graph->node(id);
-  const bool is_moved = moves_elements(*made.op);
+  const bool is_moved = ir::moves_words(*made.op);
   for (std::size_t i = 0; i < made.operands.size(); ++i) {
     const auto at = words_.find({scope.graph, made.operands[i]});
     if (at == words_.end()) continue;

@@ -178,10 +178,13 @@ ValueId emit_affine(RewriteContext& context, ValueId x, const std::vector<float>
       columns[static_cast<std::size_t>(k * targets + i)] =
           weights[static_cast<std::size_t>(i * features + k)];
   }
-  const ValueId matrix = context.constant(Tensor::of_floats(columns, {features, targets}));
+  const ElementType type = context.type(x).element;
+  const ValueId floats = context.constant(Tensor::of_floats(columns, {features, targets}));
+  const ValueId matrix = emit_cast(context, floats, type);
   const ValueId product = context.emit("MatMul", {x, matrix});
   if (shifts.empty()) return product;
-  return context.emit("Add", {product, context.constant(Tensor::of_floats(shifts, {1, targets}))});
+  const ValueId row = context.constant(Tensor::of_floats(shifts, {1, targets}));
+  return context.emit("Add", {product, emit_cast(context, row, type)});
 }
 
 }  // namespace gcompile::ir

@@ -43,7 +43,7 @@ ValueId emit_rows(RewriteContext& context, int operand, bool keeps_double = fals
 /// The shape of that; refuses what is no row of numbers.
 Shape rows_of(const NodeView& node, int operand);
 
-/// x (rows, features) times `targets` rows of weights, plus a number for each where there are any.
+/// In the type of x: x (rows, features) times `targets` rows of weights, plus a number for each where there are any.
 ValueId emit_affine(RewriteContext& context, ValueId x, const std::vector<float>& weights,
                     const std::vector<float>& shifts, std::int64_t targets);
 

@@ -186,7 +186,7 @@ void for_pairs(std::int64_t classes, const F& visit) {
   }
 }
 
-/// (rows, pairs): a pair sums over the vectors of its two classes.
+/// (rows, pairs): a pair sums over the vectors of its two classes, as ONNX Runtime does in float64: many terms cancel.
 ValueId emit_pair_scores(RewriteContext& context, const Classifier& it) {
   const std::int64_t vectors = it.machine.vectors;
   std::vector<float> weights(static_cast<std::size_t>(it.pairs() * vectors), 0);
@@ -201,7 +201,9 @@ ValueId emit_pair_scores(RewriteContext& context, const Classifier& it) {
       }
     }
   });
-  return emit_affine(context, emit_kernel(context, it.machine), weights, it.machine.rho, it.pairs());
+  const ValueId kernel = emit_cast(context, emit_kernel(context, it.machine), ElementType::kFloat64);
+  const ValueId sums = emit_affine(context, kernel, weights, it.machine.rho, it.pairs());
+  return emit_cast(context, sums, ElementType::kFloat32);
 }
 
 /// The first class with the most pairs that it wins: the first of two above 0.

@@ -1,5 +1,8 @@
 #include "ir/ops/words.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace gcompile::ir {
 
 std::int64_t Words::position_of(const std::string& word) {
@@ -26,6 +29,16 @@ std::vector<std::string> words_of(const Attributes& attributes) {
     return words.all();
   }
   return {};
+}
+
+bool moves_words(const Operator& op) {
+  constexpr std::string_view kChoosers[] = {"ArrayFeatureExtractor", "Gather", "Slice", "Transpose"};
+  const bool converts = std::any_of(op.attributes.begin(), op.attributes.end(),
+                                    [](const AttributeSpec& attribute) { return attribute.name == "to"; });
+  const bool is_of_onnx = op.domain.empty() || op.domain == "ai.onnx.ml";
+  const bool chooses =
+      is_of_onnx && std::find(std::begin(kChoosers), std::end(kChoosers), op.name) != std::end(kChoosers);
+  return (op.traits.keeps_elements && !converts) || chooses;
 }
 
 }  // namespace gcompile::ir

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/tensors/attributes.h"
+#include "ir/graph/operator.h"
 
 namespace gcompile::ir {
 
@@ -23,5 +23,8 @@ class Words {
 /// What the integers of result 0 stand for where a node of ai.onnx.ml has such attributes: labels of classes, values of an
 /// encoder, and what it gives for all else. Nothing where it has none.
 std::vector<std::string> words_of(const Attributes& attributes);
+
+/// Whether the elements of result 0 are those of operand 0, chosen or in another place, but none of another kind.
+bool moves_words(const Operator& op);
 
 }  // namespace gcompile::ir

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "gcrt/trees.h"
+#include "gcrt/scalar/trees.h"
 
 namespace tree_reference {
 

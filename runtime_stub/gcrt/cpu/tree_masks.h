@@ -8,7 +8,7 @@
 
 #include "gcrt/pack.h"
 #include "gcrt/parallel.h"
-#include "gcrt/trees.h"
+#include "gcrt/scalar/trees.h"
 
 namespace GCRT_NAMESPACE {
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "gcrt/parallel.h"
-#include "gcrt/trees.h"
+#include "gcrt/scalar/trees.h"
 
 namespace GCRT_NAMESPACE {
 

@@ -5,7 +5,7 @@
 
 #include "gcrt/cuda/device/device.h"
 #include "gcrt/cuda/device/launch.h"
-#include "gcrt/trees.h"
+#include "gcrt/scalar/trees.h"
 
 namespace GCRT_NAMESPACE {
 

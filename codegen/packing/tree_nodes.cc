@@ -1,4 +1,4 @@
-#include "codegen/kinds/tree_nodes.h"
+#include "codegen/packing/tree_nodes.h"
 
 #include <fmt/format.h>
 
