@@ -22,6 +22,7 @@ NOT_THERE = {
     ("conv.winograd4_integer", "cuda"): IMAGES, ("conv_transpose.integer", "cuda"): "elements of float32",
     ("product.cublaslt", "cpp"): "a library of CUDA", ("product.decode", "cuda"): "weights without scales of their own",
     ("product.decode_integer", "cuda"): "weights without scales of their own", ("conv.planes", "cuda"): IMAGES,
+    ("trees.masks", "cuda"): "a GPU",
 }
 # Which model asks for a family on a target that does not have it: that of the run which forces it on the other, or this.
 ASKED = {"conv.wgmma": ("windows_cpp", "first"), "product.wgmma": ("images_cpp", "product")}
@@ -51,7 +52,23 @@ FORCED_ROWS_CUDA = {"heads": ["attention.flash"], "one": ["product.cublaslt"], "
                     "steps": ["linear_attention.loops"], "dense": ["conv.integer"], "each": ["conv.depthwise_integer"]}
 
 
-RUNS = {**families.RUNS, "rows_cpp": (rows, FORCED_ROWS, ()),
+def trees():
+    """Two trees of rows that only the run knows."""
+    model = Model()
+    model.domains = ', "ai.onnx.ml" : 3'
+    model.inputs, model.outputs = ["float[11,3] features"], ["float[11,1] voted"]
+    model.nodes = ["""voted = ai.onnx.ml.TreeEnsembleRegressor<n_targets = 1, nodes_treeids = [0, 0, 0, 0, 0, 1, 1, 1],
+        nodes_nodeids = [0, 1, 2, 3, 4, 0, 1, 2], nodes_featureids = [2, 0, 0, 0, 0, 1, 0, 0],
+        nodes_values = [0.25, -0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], nodes_truenodeids = [1, 2, 0, 0, 0, 1, 0, 0],
+        nodes_falsenodeids = [4, 3, 0, 0, 0, 2, 0, 0],
+        nodes_modes = ["BRANCH_LEQ", "BRANCH_GT", "LEAF", "LEAF", "LEAF", "BRANCH_LT", "LEAF", "LEAF"],
+        target_treeids = [0, 0, 0, 1, 1], target_nodeids = [2, 3, 4, 1, 2], target_ids = [0, 0, 0, 0, 0],
+        target_weights = [0.5, 0.25, -1.0, 2.0, 3.5]>(features)"""]
+    return model
+
+
+RUNS = {**families.RUNS, "trees_cpp": (trees, {"voted": ["trees.masks", "trees.loops"]}, ()),
+        "trees_cuda": (trees, {"voted": ["trees.loops"]}, families.CUDA), "rows_cpp": (rows, FORCED_ROWS, ()),
         "rows_cuda": (rows, FORCED_ROWS_CUDA, (*families.CUDA, "--gemm", "cublaslt"))}
 
 
@@ -62,6 +79,11 @@ def case_forced_cpp(world):
 
 def case_forced_cuda(world):
     families.force(world, "rows_cuda", runs=RUNS)
+
+
+def case_forced_trees(world):
+    families.force(world, "trees_cpp", (2, 1), runs=RUNS)
+    families.force(world, "trees_cuda", runs=RUNS)
 
 
 def known(world):
