@@ -199,8 +199,7 @@ enum class Kind : std::uint8_t {
   kTrees
 };
 using Work = std::variant<ConvWork, ConvTransposeWork, ProductWork, PoolWork, AttentionWork, RecurrentWork,
-                          TopKWork, ScatterWork, ScanWork, LinearAttentionWork,
-                          TreesWork>;
+                          TopKWork, ScatterWork, ScanWork, LinearAttentionWork, TreesWork>;
 
 Kind kind_of(const Work& work);
 /// "conv", "conv_transpose", ...: the first word of the names of the kind's families.
