@@ -1,4 +1,4 @@
-// The kernels of recurrences, linear attention, TopK, scatters and running sums as emitted projects
+// The kernels of recurrences, linear attention, TopK, scatters, running sums and trees as emitted projects
 // instantiate them, for nvcc: compiled for every architecture, never run.
 #include "gcrt/cuda/attention/linear_attention.h"
 #include "gcrt/cuda/library.h"
@@ -7,6 +7,7 @@
 #include "gcrt/cuda/scan.h"
 #include "gcrt/cuda/scatter.h"
 #include "gcrt/cuda/top_k_loops.h"
+#include "gcrt/cuda/trees.h"
 
 namespace GCRT_NAMESPACE {
 
@@ -44,6 +45,12 @@ void library(Queue& q, float* f, std::int64_t* p, double* d, std::uint32_t* u, c
   cumulative_sum(q, 1, 1, 1, false, false, f, f);
   cumulative_sum(q, 1, 1, 1, false, false, p, p);
   linear_attention(q, LinearAttentionShape{}, LinearAttentionTensors<float>{});
+}
+
+void trees(Queue& q, const Trees<float, TreeNode<float, std::uint16_t, std::uint8_t>>& small,
+           const Trees<double, TreeNode<double, std::int32_t, std::int32_t>>& large) {
+  sum_trees<TreeSum>(q, small);
+  sum_trees<TreeMax>(q, large);
 }
 
 }  // namespace GCRT_NAMESPACE
