@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/frontend/frontend_fixture.h"
 #include "tests/unit/ir/one_node.h"
 
 namespace gcompile::testing {
@@ -173,6 +174,28 @@ TEST(ZipMap, IsTheTensor) {
   OneNode node = node_of("ZipMap", kRow);
   node.attributes.set("classlabels_strings", Strings{"a", "b"});
   EXPECT_EQ(reals(run(node)[0]), (std::vector<double>{0.5, 2}));
+}
+
+std::string classifier(const std::string& outputs, const std::string& more) {
+  return "<ir_version: 8, opset_import: [\"\" : 17, \"ai.onnx.ml\" : 1]>\ng (float[2,2] x) => (" + outputs +
+         ") { y, z = ai.onnx.ml.LinearClassifier<coefficients = [0.5, 1.0], intercepts = [0.5], "
+         "classlabels_strings = [\"no\", \"yes\"]>(x) " +
+         more + " }";
+}
+
+TEST(Words, AreToldWhereTheyAreAnOutput) {
+  const auto told = frontend_test::import_text(classifier("string[2] y, float[2,2] z", ""));
+  EXPECT_THAT(told.warnings, HasSubstr("'y' has positions (int64) instead of strings: 0 = 'no', 1 = 'yes'"));
+  EXPECT_EQ(told.graph().value(told.graph().outputs()[0]).type.element, ElementType::kInt64);
+  const auto moved = frontend_test::import_text(classifier("string[2] w", "w = Identity(y)"));
+  EXPECT_THAT(moved.warnings, HasSubstr("'w' has positions (int64) instead of strings"));
+}
+
+TEST(Words, AreNotComputedWith) {
+  const auto compared = frontend_test::import_text(classifier("bool[2] w", "w = Equal(y, y)"));
+  EXPECT_THAT(compared.errors, HasSubstr("input 0 are strings, which only move"));
+  const auto read = frontend_test::import_text(classifier("float[2] w", "w = Cast<to = 1>(y)"));
+  EXPECT_THAT(read.errors, HasSubstr("input 0 are strings, which only move"));
 }
 
 }  // namespace
