@@ -44,7 +44,7 @@ class Forest {
           const Node& node = nodes[static_cast<std::size_t>(root.first) + at];
           const bool stays =
               x[static_cast<std::size_t>(row * shape_.columns + node.feature)] <= node.threshold;
-          at = stays ? node.children[0] : node.children[1];
+          at = static_cast<std::uint32_t>(stays ? node.children[0] : node.children[1]);
         }
         const std::ptrdiff_t leaf = root.leaf + static_cast<std::ptrdiff_t>(at) - root.inner;
         for (std::ptrdiff_t v = 0; v < shape_.width; ++v) {

@@ -434,11 +434,11 @@ def case_weights_are_packed_on_request(world):
 def case_choice_is_told(world):
     path = world.folder / "images.onnxtxt"
     path.write_text(images().text())
-    contains(world.compile(path, world.folder / "told", "--explain", "thin"), "-> conv.depthwise", "conv.loops", "does not take it")
+    contains(world.compile(path, world.folder / "told", "--explain", "thin"), "-> conv.planes", "conv.loops", "does not take it")
     report = (world.folder / "told" / "report.html").read_text()
     contains(report, "Choice of kernels", "conv.direct")
     told = manifest(world.path("told"), "images")["choices"]
-    thin = next(choice for choice in told if choice["families"][0]["family"] == "conv.depthwise")
+    thin = next(choice for choice in told if choice["families"][0]["family"] == "conv.planes")
     contains(report, html.escape(thin["problem"], quote=False))
     check(all(family["picoseconds"] > 0 for family in thin["families"] if "refusal" not in family), "prices")
     check({"conv.loops", "conv.integer"} <= {family["family"] for family in thin["families"]}, "rivals")

@@ -17,7 +17,9 @@ struct TreeNode {
   Feature feature;
   Child children[2];
 
-  GCRT_INLINE std::uint32_t next(const T* row) const { return children[row[feature] <= threshold ? 0 : 1]; }
+  GCRT_INLINE std::uint32_t next(const T* row) const {
+    return static_cast<std::uint32_t>(children[row[feature] <= threshold ? 0 : 1]);
+  }
 };
 static_assert(sizeof(TreeNode<float, std::uint16_t, std::uint8_t>) == 8, "written by the compiler so");
 static_assert(sizeof(TreeNode<float, std::uint16_t, std::uint16_t>) == 12, "written by the compiler so");
