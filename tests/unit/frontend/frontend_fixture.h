@@ -2,10 +2,12 @@
 // What tests of the frontend share: import from text or message, and the findings as one text.
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <onnx/onnx_pb.h>
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "frontend/files/model_file.h"
 #include "frontend/import/import.h"
@@ -67,6 +69,18 @@ inline std::string output_types(const ir::Graph& graph) {
     text += fmt::format("{}{}", text.empty() ? "" : " ", ir::to_string(graph.value(id).type));
   }
   return text;
+}
+
+using Reals = std::vector<double>;
+
+/// All elements of output `i`; none, and a failure, where the model was refused.
+inline Reals reals_of(const Outcome& outcome, const std::vector<ir::Tensor>& inputs, std::size_t i = 0) {
+  EXPECT_TRUE(outcome.model) << outcome.errors;
+  if (!outcome.model) return {};
+  const ir::Tensor output = ir::evaluate_graph(outcome.graph(), inputs).at(i);
+  Reals reals;
+  for (std::int64_t k = 0; k < output.count(); ++k) reals.push_back(output.real_at(k));
+  return reals;
 }
 
 }  // namespace gcompile::frontend_test

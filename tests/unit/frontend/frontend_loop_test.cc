@@ -17,8 +17,9 @@ using frontend_test::import_text;
 using frontend_test::model_text;
 using frontend_test::Outcome;
 using frontend_test::output_types;
+using frontend_test::Reals;
+using frontend_test::reals_of;
 using ::testing::HasSubstr;
-using Reals = std::vector<double>;
 
 ir::Tensor floats(std::vector<float> values, ir::Shape shape) { return ir::Tensor::of_floats(values, shape); }
 
@@ -34,16 +35,6 @@ Outcome import_with_none(const std::string& text, const ImportOptions& options =
     for (std::string& name : *node.mutable_output()) name = name == "none" ? "" : name;
   }
   return frontend_test::import_proto(model, options);
-}
-
-/// Elements of output `i`.
-Reals run(const Outcome& outcome, const std::vector<ir::Tensor>& inputs, std::size_t i = 0) {
-  EXPECT_TRUE(outcome.model) << outcome.errors;
-  if (!outcome.model) return {};
-  const ir::Tensor output = ir::evaluate_graph(outcome.graph(), inputs).at(i);
-  Reals reals;
-  for (std::int64_t k = 0; k < output.count(); ++k) reals.push_back(output.real_at(k));
-  return reals;
 }
 
 std::vector<std::string> node_names(const Outcome& outcome) {
@@ -74,8 +65,8 @@ TEST(Scan, CarriesAndStacks) {
   ASSERT_TRUE(outcome.model) << outcome.errors;
   EXPECT_EQ(output_types(outcome.graph()), "float32[2] float32[3, 2]");
   const std::vector<ir::Tensor> inputs = {floats({0, 10}, {2}), floats({1, 2, 3, 4, 5, 6}, {3, 2})};
-  EXPECT_EQ(run(outcome, inputs, 0), (Reals{9, 22}));
-  EXPECT_EQ(run(outcome, inputs, 1), (Reals{-1, -12, -4, -16, -9, -22}));
+  EXPECT_EQ(reals_of(outcome, inputs, 0), (Reals{9, 22}));
+  EXPECT_EQ(reals_of(outcome, inputs, 1), (Reals{-1, -12, -4, -16, -9, -22}));
   const std::vector<std::string> names = node_names(outcome);
   EXPECT_THAT(names, ::testing::Contains("last/0/t"));
   EXPECT_THAT(names, ::testing::Contains("last/2/r"));
@@ -88,7 +79,7 @@ TEST(Scan, GoesAlongAxesInDirections) {
       "b (float[2] s, float[2] x) => (float[2] t, float[2] r) { t = Add(s, x)  r = Identity(t) }";
   const std::vector<ir::Tensor> inputs = {floats({0, 0}, {2}), floats({1, 2, 3, 10, 20, 30}, {2, 3})};
   const auto sums = [&](const std::string& attributes) {
-    return run(import_text(scan_text(signature, "last, sums", attributes, body, "s, x")), inputs, 1);
+    return reals_of(import_text(scan_text(signature, "last, sums", attributes, body, "s, x")), inputs, 1);
   };
   EXPECT_EQ(sums(", scan_input_axes = [1]"), (Reals{1, 10, 3, 30, 6, 60}));
   EXPECT_EQ(sums(", scan_input_axes = [-1], scan_output_axes = [1]"), (Reals{1, 3, 6, 10, 30, 60}));
@@ -111,11 +102,11 @@ TEST(Scan, BeforeOpset9EntriesOfABatchHaveLengths) {
   const Outcome whole = import_with_none(text("none, s, x"));
   ASSERT_TRUE(whole.model) << whole.errors;
   EXPECT_EQ(output_types(whole.graph()), "float32[2, 1] float32[2, 3, 1]");
-  EXPECT_EQ(run(whole, inputs, 0), (Reals{6, 65}));
-  EXPECT_EQ(run(whole, inputs, 1), (Reals{1, 3, 6, 15, 35, 65}));
+  EXPECT_EQ(reals_of(whole, inputs, 0), (Reals{6, 65}));
+  EXPECT_EQ(reals_of(whole, inputs, 1), (Reals{1, 3, 6, 15, 35, 65}));
   const Outcome shorter = import_text(text("n, s, x"));
-  EXPECT_EQ(run(shorter, inputs, 0), (Reals{6, 35}));
-  EXPECT_EQ(run(shorter, inputs, 1), (Reals{1, 3, 6, 15, 35, 0}));
+  EXPECT_EQ(reals_of(shorter, inputs, 0), (Reals{6, 35}));
+  EXPECT_EQ(reals_of(shorter, inputs, 1), (Reals{1, 3, 6, 15, 35, 0}));
 }
 
 TEST(Scan, OfNothingGivesNothing) {
@@ -126,7 +117,7 @@ TEST(Scan, OfNothingGivesNothing) {
                                                 "s, x"));
   ASSERT_TRUE(outcome.model) << outcome.errors;
   EXPECT_EQ(output_types(outcome.graph()), "float32[2] float32[4, 0]");
-  EXPECT_EQ(run(outcome, {floats({1, 2}, {2}), floats({}, {0, 2})}, 0), (Reals{1, 2}));
+  EXPECT_EQ(reals_of(outcome, {floats({1, 2}, {2}), floats({}, {0, 2})}, 0), (Reals{1, 2}));
 }
 
 TEST(Scan, NamesOfTheBodyHideThoseAround) {
@@ -137,8 +128,8 @@ TEST(Scan, NamesOfTheBodyHideThoseAround) {
       "w, x"));
   const std::vector<ir::Tensor> inputs = {floats({0, 100}, {2}), floats({1, 2, 3, 4, 5, 6}, {3, 2}),
                                           floats({2, 3}, {2})};
-  EXPECT_EQ(run(outcome, inputs, 0), (Reals{18, 136}));
-  EXPECT_EQ(run(outcome, inputs, 1), (Reals{2, 3, 2, 3, 2, 3})) << "an outer value as a row";
+  EXPECT_EQ(reals_of(outcome, inputs, 0), (Reals{18, 136}));
+  EXPECT_EQ(reals_of(outcome, inputs, 1), (Reals{2, 3, 2, 3, 2, 3})) << "an outer value as a row";
 }
 
 TEST(Scan, OutputsMayBeInputsAndUnused) {
@@ -147,12 +138,12 @@ TEST(Scan, OutputsMayBeInputsAndUnused) {
       scan_text("(float a, float b, float[3] x) => (float p, float q)", "p, q", "",
                 "b (float u, float v, float x) => (float v, float u, float x, float v) { }", "a, b, x"));
   const std::vector<ir::Tensor> inputs = {floats({1}, {}), floats({2}, {}), floats({7, 8, 9}, {3})};
-  EXPECT_EQ(run(outcome, inputs, 0), (Reals{2}));
-  EXPECT_EQ(run(outcome, inputs, 1), (Reals{1}));
+  EXPECT_EQ(reals_of(outcome, inputs, 0), (Reals{2}));
+  EXPECT_EQ(reals_of(outcome, inputs, 1), (Reals{1}));
   EXPECT_EQ(count_of(outcome, "Concat"), 0);
   const Outcome rows = import_with_none(scan_text("(float a, float[3] x) => (float r)", "none, r", "",
                                                   "b (float u, float x) => (float u, float x) { }", "a, x"));
-  EXPECT_EQ(run(rows, {floats({1}, {}), floats({7, 8, 9}, {3})}), (Reals{7, 8, 9}));
+  EXPECT_EQ(reals_of(rows, {floats({1}, {}), floats({7, 8, 9}, {3})}), (Reals{7, 8, 9}));
 }
 
 TEST(Scan, InitializersOfTheBodyAreImportedOnce) {
@@ -164,7 +155,7 @@ TEST(Scan, InitializersOfTheBodyAreImportedOnce) {
   int weights = 0;
   for (const ir::ValueId id : outcome.graph().values()) weights += outcome.graph().value(id).name == "last/w";
   EXPECT_EQ(weights, 1);
-  EXPECT_EQ(run(outcome, {floats({0, 0}, {2}), floats({1, 2, 3, 4, 5, 6}, {3, 2})}), (Reals{18, 36}));
+  EXPECT_EQ(reals_of(outcome, {floats({0, 0}, {2}), floats({1, 2, 3, 4, 5, 6}, {3, 2})}), (Reals{18, 36}));
 }
 
 TEST(Scan, NestsInItself) {
@@ -174,7 +165,7 @@ TEST(Scan, NestsInItself) {
                             "(float s, float y) => (float t) "
                             "{ m = Mul(s, k)  t = Add(m, y) }> (s, x)  k = Constant <value_float = 2.0> () }",
                             "s, x"));
-  EXPECT_EQ(run(outcome, {floats({1}, {}), floats({1, 2, 3, 4, 5, 6}, {2, 3})}),
+  EXPECT_EQ(reals_of(outcome, {floats({1}, {}), floats({1, 2, 3, 4, 5, 6}, {2, 3})}),
             (Reals{64 + 32 + 32 + 24 + 16 + 10 + 6}));
   EXPECT_THAT(node_names(outcome), ::testing::Contains("last/1/t/2/m"));
 }
@@ -200,8 +191,8 @@ TEST(Loop, OfAKnownNumberOfTripsIsItsTrips) {
         import_text(loop_text("(float[2] x) => (float y, float rows)", "y, rows", kDoubles, operands));
     ASSERT_TRUE(outcome.model) << outcome.errors;
     EXPECT_EQ(output_types(outcome.graph()), "float32[2] float32[3, 2]");
-    EXPECT_EQ(run(outcome, {floats({1, 3}, {2})}, 0), (Reals{8, 24}));
-    EXPECT_EQ(run(outcome, {floats({1, 3}, {2})}, 1), (Reals{1, 3, 4, 12, 12, 36}));
+    EXPECT_EQ(reals_of(outcome, {floats({1, 3}, {2})}, 0), (Reals{8, 24}));
+    EXPECT_EQ(reals_of(outcome, {floats({1, 3}, {2})}, 1), (Reals{1, 3, 4, 12, 12, 36}));
   }
 }
 
@@ -212,7 +203,7 @@ TEST(Loop, WithoutTripsGivesWhatItTakes) {
         import_text(loop_text("(float[2] x) => (float y, float rows)", "y, rows", kDoubles, operands, none));
     ASSERT_TRUE(outcome.model) << outcome.errors;
     EXPECT_EQ(output_types(outcome.graph()), "float32[2] float32[0, 2]");
-    EXPECT_EQ(run(outcome, {floats({1, 3}, {2})}, 0), (Reals{1, 3}));
+    EXPECT_EQ(reals_of(outcome, {floats({1, 3}, {2})}, 0), (Reals{1, 3}));
   }
 }
 
@@ -225,9 +216,9 @@ TEST(Loop, EndsWhereAKnownConditionDoes) {
                 "most, yes, two, x",
                 "most = Constant <value = int64 {9223372036854775807}> ()\n"
                 "two = Constant <value = int64 {2}> ()\nten = Constant <value = int64 {10}> ()"));
-  EXPECT_EQ(run(outcome, {floats({1}, {})}, 0), (Reals{10}));
-  EXPECT_EQ(run(outcome, {floats({1}, {})}, 1), (Reals{16}));
-  EXPECT_EQ(run(outcome, {floats({1}, {})}, 2), (Reals{1, 2, 4, 8}));
+  EXPECT_EQ(reals_of(outcome, {floats({1}, {})}, 0), (Reals{10}));
+  EXPECT_EQ(reals_of(outcome, {floats({1}, {})}, 1), (Reals{16}));
+  EXPECT_EQ(reals_of(outcome, {floats({1}, {})}, 2), (Reals{1, 2, 4, 8}));
 }
 
 constexpr const char* kUntilLarge =
@@ -240,13 +231,13 @@ TEST(Loop, MayEndEarlyWhereARunSaysSo) {
   ASSERT_TRUE(outcome.model) << outcome.errors;
   EXPECT_EQ(count_of(outcome, "If"), 2) << "the first trip is made";
   for (const auto& [x, y] : {std::pair(1.f, 8.), {2.f, 16.}, {4.f, 16.}, {6.f, 12.}, {50.f, 100.}}) {
-    EXPECT_EQ(run(outcome, {floats({x}, {})}), (Reals{y}));
+    EXPECT_EQ(reals_of(outcome, {floats({x}, {})}), (Reals{y}));
   }
   const Outcome asked =
       import_text(loop_text("(float x, bool go) => (float y)", "y", kUntilLarge, "m, go, x", ten));
   EXPECT_EQ(count_of(asked, "If"), 3);
-  EXPECT_EQ(run(asked, {floats({4}, {}), boolean(false)}), (Reals{4}));
-  EXPECT_EQ(run(asked, {floats({4}, {}), boolean(true)}), (Reals{16}));
+  EXPECT_EQ(reals_of(asked, {floats({4}, {}), boolean(false)}), (Reals{4}));
+  EXPECT_EQ(reals_of(asked, {floats({4}, {}), boolean(true)}), (Reals{16}));
 }
 
 TEST(Loop, OfACarriedValueThatGrows) {
@@ -267,8 +258,8 @@ TEST(Loop, InABranchCapturesThroughIt) {
       "(bool go, float[2] w) { w = Add(v, a) }> (m, , a) }, else_branch = e () => (float n) { n = Neg(a) "
       "}>"));
   ASSERT_TRUE(outcome.model) << outcome.errors;
-  EXPECT_EQ(run(outcome, {boolean(true), floats({1, 2}, {2})}), (Reals{4, 8}));
-  EXPECT_EQ(run(outcome, {boolean(false), floats({1, 2}, {2})}), (Reals{-1, -2}));
+  EXPECT_EQ(reals_of(outcome, {boolean(true), floats({1, 2}, {2})}), (Reals{4, 8}));
+  EXPECT_EQ(reals_of(outcome, {boolean(false), floats({1, 2}, {2})}), (Reals{-1, -2}));
 }
 
 // What is refused ------------------------------------------------------------------------------------------------
@@ -294,9 +285,10 @@ TEST(Loop, RefusesWhatOnlyARunKnows) {
           "'y' has as many rows as trips are made, so that the condition must be known at compile time"));
   ImportOptions options;
   options.bindings.sets = {frontend::parse_set_binding("n=2")};
-  EXPECT_EQ(run(import_text(loop_text("(int64 n, float x) => (float y)", "y", adds, "n, yes, x"), options),
-                {floats({3}, {})}),
-            (Reals{12}));
+  EXPECT_EQ(
+      reals_of(import_text(loop_text("(int64 n, float x) => (float y)", "y", adds, "n, yes, x"), options),
+               {floats({3}, {})}),
+      (Reals{12}));
 }
 
 TEST(Loop, HasABudget) {

@@ -16,9 +16,10 @@ using frontend::ImportOptions;
 using frontend_test::model_text;
 using frontend_test::Outcome;
 using frontend_test::output_types;
+using frontend_test::Reals;
+using frontend_test::reals_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Reals = std::vector<double>;
 
 /// Inputs and outputs that are no tensors: "s" a sequence, "o" an optional, "os" an optional sequence.
 using Kinds = std::map<std::string, std::string>;
@@ -57,16 +58,6 @@ ImportOptions with_elements(std::vector<frontend::ElementsBinding> elements) {
 
 ir::Tensor floats(std::vector<float> values, ir::Shape shape) { return ir::Tensor::of_floats(values, shape); }
 
-/// All elements of output `i`.
-Reals run(const Outcome& outcome, const std::vector<ir::Tensor>& inputs, std::size_t i = 0) {
-  EXPECT_TRUE(outcome.model) << outcome.errors;
-  if (!outcome.model) return {};
-  const ir::Tensor output = ir::evaluate_graph(outcome.graph(), inputs).at(i);
-  Reals reals;
-  for (std::int64_t k = 0; k < output.count(); ++k) reals.push_back(output.real_at(k));
-  return reals;
-}
-
 std::vector<std::string> input_names(const Outcome& outcome) {
   std::vector<std::string> names;
   for (const ir::ValueId id : outcome.graph().inputs()) names.push_back(outcome.graph().value(id).name);
@@ -88,27 +79,28 @@ Outcome of_three(const std::string& body, const std::string& outputs = "float y"
 TEST(Sequence, IsReadWithoutANode) {
   for (const auto& [position, expected] : std::map<int, double>{{0, 1}, {2, 3}, {-1, 3}, {-3, 1}}) {
     const Outcome outcome = of_three(number("p", std::to_string(position)) + "y = SequenceAt(s, p)");
-    EXPECT_EQ(run(outcome, kThree), Reals{expected});
+    EXPECT_EQ(reals_of(outcome, kThree), Reals{expected});
     EXPECT_EQ(outcome.graph().node_count(), 0u);
   }
   const Outcome length = of_three("y = SequenceLength(s)", "int64 y");
-  EXPECT_EQ(run(length, kThree), Reals{3});
+  EXPECT_EQ(reals_of(length, kThree), Reals{3});
   EXPECT_EQ(output_types(length.graph()), "int64[]");
 }
 
 TEST(Sequence, IsLongerAndShorter) {
   const std::string join = "y = ConcatFromSequence<axis = 0>(t)";
-  EXPECT_EQ(run(of_three("t = SequenceInsert(s, a)\n" + join), kThree), (Reals{1, 2, 3, 1}));
-  EXPECT_EQ(run(of_three(number("p", "0") + "t = SequenceInsert(s, c, p)\n" + join), kThree),
+  EXPECT_EQ(reals_of(of_three("t = SequenceInsert(s, a)\n" + join), kThree), (Reals{1, 2, 3, 1}));
+  EXPECT_EQ(reals_of(of_three(number("p", "0") + "t = SequenceInsert(s, c, p)\n" + join), kThree),
             (Reals{3, 1, 2, 3}));
-  EXPECT_EQ(run(of_three(number("p", "-1") + "t = SequenceInsert(s, a, p)\n" + join), kThree),
+  EXPECT_EQ(reals_of(of_three(number("p", "-1") + "t = SequenceInsert(s, a, p)\n" + join), kThree),
             (Reals{1, 2, 1, 3}));
-  EXPECT_EQ(run(of_three("t = SequenceErase(s)\n" + join), kThree), (Reals{1, 2}));
-  EXPECT_EQ(run(of_three(number("p", "-3") + "t = SequenceErase(s, p)\n" + join), kThree), (Reals{2, 3}));
-  EXPECT_EQ(run(of_three("e = SequenceEmpty()\nt = SequenceInsert(e, b)\n" + join), kThree), Reals{2});
+  EXPECT_EQ(reals_of(of_three("t = SequenceErase(s)\n" + join), kThree), (Reals{1, 2}));
+  EXPECT_EQ(reals_of(of_three(number("p", "-3") + "t = SequenceErase(s, p)\n" + join), kThree),
+            (Reals{2, 3}));
+  EXPECT_EQ(reals_of(of_three("e = SequenceEmpty()\nt = SequenceInsert(e, b)\n" + join), kThree), Reals{2});
   const Outcome stacked = of_three("y = ConcatFromSequence<axis = -1, new_axis = 1>(s)");
   EXPECT_EQ(output_types(stacked.graph()), "float32[1, 3]");
-  EXPECT_EQ(run(stacked, kThree), (Reals{1, 2, 3}));
+  EXPECT_EQ(reals_of(stacked, kThree), (Reals{1, 2, 3}));
 }
 
 TEST(Sequence, MayBeReadWhereARunSays) {
@@ -116,7 +108,7 @@ TEST(Sequence, MayBeReadWhereARunSays) {
                                       "s = SequenceConstruct(a, b)\ny = SequenceAt(s, p)");
   for (const auto& [position, expected] : std::map<std::int64_t, Reals>{{1, {3, 4}}, {-2, {1, 2}}}) {
     const std::int64_t at[] = {position};
-    EXPECT_EQ(run(outcome, {floats({1, 2}, {2}), floats({3, 4}, {2}), ir::Tensor::of_ints(at, {1})}),
+    EXPECT_EQ(reals_of(outcome, {floats({1, 2}, {2}), floats({3, 4}, {2}), ir::Tensor::of_ints(at, {1})}),
               expected);
   }
   EXPECT_EQ(output_types(outcome.graph()), "float32[2]");
@@ -143,7 +135,7 @@ TEST(Sequence, IsSplitOfATensor) {
             "float32[1] float32[1] float32[1] float32[1] float32[1] float32[1]");
   const Outcome scalars = split("y = SplitToSequence<keepdims = 0>(x)");
   EXPECT_EQ(output_types(scalars.graph()), "float32[] float32[] float32[] float32[] float32[] float32[]");
-  EXPECT_EQ(run(scalars, six, 4), Reals{5});
+  EXPECT_EQ(reals_of(scalars, six, 4), Reals{5});
   EXPECT_THAT(of("l = Constant<value = int64[2] {1, 2}>() y = SplitToSequence(x, l)"), HasSubstr("E0201"));
   EXPECT_THAT(of("l = Constant<value = int64[2] {-1, 7}>() y = SplitToSequence(x, l)"), HasSubstr("E0201"));
   EXPECT_THAT(of(number("l", "0") + "y = SplitToSequence(x, l)"), HasSubstr("split is 0"));
@@ -161,8 +153,8 @@ TEST(Sequence, IsMapped) {
       "{ f = Mul(e, w) h = Add(v, b) }>(s, c, s)\ny = ConcatFromSequence<axis = 0>(m)\n"
       "z = ConcatFromSequence<axis = 0>(n)",
       "float y, float z");
-  EXPECT_EQ(run(outcome, kThree), (Reals{3, 6, 9}));
-  EXPECT_EQ(run(outcome, kThree, 1), (Reals{3, 4, 5}));
+  EXPECT_EQ(reals_of(outcome, kThree), (Reals{3, 6, 9}));
+  EXPECT_EQ(reals_of(outcome, kThree, 1), (Reals{3, 4, 5}));
   EXPECT_THAT(of_three("t = SequenceErase(s)\n"
                        "y = SequenceMap<body = g (float e, float f) => (float h) { h = Add(e, f) }>(s, t)")
                   .errors,
@@ -179,7 +171,7 @@ TEST(Sequence, IsCarriedByALoop) {
           "s = Loop<body = g (int64 i, bool go, float t) => (bool on, float u) "
           "{ on = Identity(go) f = Cast<to = 1>(i) w = Add(a, f) u = SequenceInsert(t, w) }>(n, none, e)\n"
           "y = ConcatFromSequence<axis = 0>(s)");
-  EXPECT_EQ(run(outcome, {floats({10}, {1})}), (Reals{10, 11, 12}));
+  EXPECT_EQ(reals_of(outcome, {floats({10}, {1})}), (Reals{10, 11, 12}));
 }
 
 TEST(Sequence, IsGivenByBothBranches) {
@@ -191,7 +183,7 @@ TEST(Sequence, IsGivenByBothBranches) {
   for (const bool condition : {true, false}) {
     std::vector<ir::Tensor> inputs = kThree;
     inputs.push_back(ir::Tensor::scalar(ir::Scalar::of_integer(ir::ElementType::kBool, condition)));
-    EXPECT_EQ(run(outcome, inputs), condition ? (Reals{3, 1, 2}) : (Reals{1, 2, 3}));
+    EXPECT_EQ(reals_of(outcome, inputs), condition ? (Reals{3, 1, 2}) : (Reals{1, 2, 3}));
   }
   const Outcome unlike = import_body(
       "(float[1] a, bool p) => (int64 y)",
@@ -209,7 +201,7 @@ TEST(Sequence, IsTakenAndGivenByFunctions) {
       "y = ConcatFromSequence<axis = 0>(t) }\n"
       "<domain: \"here\", opset_import: [\"\" : 17]>\n"
       "twice (s) => (t) { t = SequenceMap<body = m (float e) => (float f) { f = Add(e, e) }>(s) }\n";
-  EXPECT_EQ(run(frontend_test::import_text(model), {kThree[0], kThree[2]}), (Reals{2, 6}));
+  EXPECT_EQ(reals_of(frontend_test::import_text(model), {kThree[0], kThree[2]}), (Reals{2, 6}));
 }
 
 TEST(Sequence, RefusesWhatIsOutside) {
@@ -246,9 +238,9 @@ TEST(Optional, IsItsElementOrNothing) {
       "{ v = Neg(a) }>";
   const std::string signature = "(float[1] a, float[1] o) => (float y)";
   const Outcome with = import_body(signature, body, {{"o", "o"}}, with_elements({{"o", 1}}));
-  EXPECT_EQ(run(with, {kThree[0], kThree[1]}), Reals{2});
+  EXPECT_EQ(reals_of(with, {kThree[0], kThree[1]}), Reals{2});
   const Outcome without = import_body(signature, body, {{"o", "o"}}, with_elements({{"o", std::nullopt}}));
-  EXPECT_EQ(run(without, {kThree[0]}), Reals{-1});
+  EXPECT_EQ(reals_of(without, {kThree[0]}), Reals{-1});
   EXPECT_THAT(
       import_body(signature, "y = OptionalGetElement(o)", {{"o", "o"}}, with_elements({{"o", std::nullopt}}))
           .errors,
