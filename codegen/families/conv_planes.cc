@@ -7,18 +7,18 @@
 
 #include "codegen/choice/refusals.h"
 #include "codegen/kinds/conv_call.h"
+#include "gcrt/cpu/image/planes_plan.h"
 
 namespace gcompile {
 namespace {
 
 constexpr std::int64_t kMostChannels = 4;  // of the input, in a group
-/// As in gcrt/cpu/image/conv_planes.h, of the widest vectors.
-constexpr std::int64_t kReach = 64, kColumns = 3 * 16, kPatch = 3072;
+constexpr std::int64_t kWidestLanes = 16;  // of any level
 
 /// Output channels of a tile: they divide those of a group.
-std::int64_t channels_of(const ImageShape& image) {
+int channels_of(const ImageShape& image) {
   const std::int64_t outputs = image.out_c.constant() / image.groups;
-  std::int64_t channels = kMostChannels;
+  int channels = gcrt::kMostPlaneChannels;
   while (outputs % channels != 0) --channels;
   return channels;
 }
@@ -32,12 +32,13 @@ Refusal refuses(const ir::Problem& problem) {
   if (channels > kMostChannels) return fmt::format("more than {} channels in a group", kMostChannels);
   if (image.stride_w != 1) return "strides along a row";
   const std::int64_t reach = (image.kernel_w - 1) * image.dilation_w;
-  if (reach > kReach) return fmt::format("kernel rows that reach more than {} pixels", kReach);
-  const std::int64_t tile_rows = channels_of(image) == 1 ? 4 : channels_of(image) == 2 ? 2 : 1;
+  if (reach > gcrt::kPlaneReach)
+    return fmt::format("kernel rows that reach more than {} pixels", gcrt::kPlaneReach);
+  const int tile_rows = gcrt::plane_rows(channels_of(image));
   if (ir::highest(image.out_h) < tile_rows) return fmt::format("fewer than {} rows", tile_rows);
-  const std::int64_t rows = (tile_rows - 1) * image.stride_h + (image.kernel_h - 1) * image.dilation_h + 1;
-  if (rows * (kColumns + reach) * channels > kPatch)
-    return fmt::format("windows that reach more than {} elements", kPatch);
+  const std::int64_t rows = gcrt::plane_inputs(tile_rows, image.stride_h, image.kernel_h, image.dilation_h);
+  if (rows * (gcrt::kPlaneVectors * kWidestLanes + reach) * channels > gcrt::kPlanePatch)
+    return fmt::format("windows that reach more than {} elements", gcrt::kPlanePatch);
   return std::nullopt;
 }
 
@@ -99,7 +100,7 @@ Packing pack(const ir::Tensor& weights, std::int64_t channels) {
 
 void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
-  const std::int64_t channels = channels_of(image);
+  const int channels = channels_of(image);
   writer.call().headers = {"gcrt/cpu/image/conv_planes.h"};
   writer.operand(0, "x");
   writer.packed(1, pack(*writer.constant(1), channels), "packed for conv2d_planes", "w");

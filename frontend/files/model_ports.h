@@ -35,7 +35,7 @@ struct ModelPort {
   std::string element(std::size_t k) const { return prefix + std::to_string(k); }
 };
 
-/// In graph order; inputs are those without initializer.
+/// The ports of a model in the order of its graph; the inputs are those without an initializer.
 struct ModelPorts {
   std::vector<ModelPort> inputs, outputs;
 

@@ -23,7 +23,7 @@ NamedTensor read_tensor_file(const std::string& path, const Limits& limits);
 /// The bytes of such a file.
 std::string write_tensor(const NamedTensor& tensor);
 
-/// In the order of K; elements of a sequence one behind another, named as the project's inputs and outputs are.
+/// The tensors are in the order of K; elements of a sequence follow one another, named as the project's inputs and outputs are.
 struct TestData {
   std::vector<NamedTensor> inputs;
   std::vector<NamedTensor> outputs;

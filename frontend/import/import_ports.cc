@@ -208,7 +208,7 @@ void Importer::import_outputs(const onnx::GraphProto& graph, Scope& scope) {
     for (std::size_t k = 0; k < made->sequence->values.size(); ++k) taken.insert(port.element(k));
   }
   const auto add_copy = [&](ir::ValueId value, const std::string& name) {
-    // In its place: outputs are counted.
+    // The copy takes a place of its own, because outputs are counted.
     int& number = numbers.emplace(name, 1).first->second;
     do {
       ++number;

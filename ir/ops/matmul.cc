@@ -55,7 +55,7 @@ class MatrixProduct {
   void multiply(std::int64_t a, std::int64_t b, std::int64_t y, std::int64_t rows, std::int64_t columns,
                 std::int64_t depth) {
     constexpr std::int64_t kMostSums = 1 << 16;
-    // For so many rows a row of b is read once.
+    // A row of b is read once for so many rows of a.
     const std::int64_t together = std::max<std::int64_t>(1, kMostSums / std::max<std::int64_t>(1, columns));
     std::vector<Number> sums, row(static_cast<std::size_t>(columns));
     for (std::int64_t first = 0; first < rows; first += together) {

@@ -152,11 +152,11 @@ class Assigner {
     return leader;
   }
 
-  /// Nodes between two contractions that are looked through.
-  static constexpr int kMostBetween = 8;
+  /// Nodes around a contraction that are looked at for the order of its operand, and of its result.
+  static constexpr int kMostLookedAt = 16;
 
   /// The order in which a value comes, as far as its makers have chosen; nullopt: that is not known.
-  std::optional<Order> comes_in(ValueId value, int nodes = kMostBetween) const {
+  std::optional<Order> comes_in(ValueId value, int nodes = kMostLookedAt) const {
     const NodeId producer = graph_.value(value).producer;
     if (!producer.valid()) return Order{};
     if (const ir::LayoutOffer* chosen = offer(producer)) return chosen->result;
@@ -168,15 +168,21 @@ class Assigner {
   }
 
   /// The order that the first reader wants, directly or behind loops.
-  std::optional<Order> goes_in(ValueId value, int nodes = kMostBetween) const {
+  std::optional<Order> goes_in(ValueId value) const {
+    int nodes = kMostLookedAt;
+    return goes_in(value, nodes);
+  }
+  std::optional<Order> goes_in(ValueId value, int& nodes) const {
     for (const ir::Use& use : graph_.value(value).uses) {
       if (!use.node.valid()) return Order{};
       if (const Order* wanted = wish(use)) return *wanted;
       const ir::Node& reader = graph_.node(use.node);
       const auto* loops = std::get_if<LoopForm>(reader.form.get());
-      if (!loops || nodes == 0 || shape(reader.results[0]).size() != shape(value).size()) continue;
+      if (!loops || shape(reader.results[0]).size() != shape(value).size()) continue;
+      if (nodes == 0) return std::nullopt;
+      --nodes;
       if (leader_of(reader, *loops) != value) continue;
-      if (const std::optional<Order> wanted = goes_in(reader.results[0], nodes - 1)) return wanted;
+      if (const std::optional<Order> wanted = goes_in(reader.results[0], nodes)) return wanted;
     }
     return std::nullopt;
   }

@@ -10,28 +10,21 @@
 #pragma once
 
 #include "gcrt/conv_shape.h"
+#include "gcrt/cpu/image/planes_plan.h"
 #include "gcrt/cpu/product/tile.h"
 #include "gcrt/parallel.h"
 
 namespace GCRT_NAMESPACE {
 
-// Vectors of output columns of a tile, at most, and its rows: with `channels` output channels each. What they
-// hold are as many sums as fill the latency of an FMA without spilling.
-constexpr int kPlaneVectors = 3;
-constexpr int plane_rows(int channels) { return channels == 1 ? 4 : channels == 2 ? 2 : 1; }
-// Columns between the first and the last tap of a kernel row, at most.
-constexpr int kPlaneReach = 64;
-// Elements of the copy with zeros around it, at most.
-constexpr int kPlanePatch = 3072;
 constexpr int kPlaneColumns = kPlaneVectors * kLanes;
 
 // Rows that the windows of `rows` output rows reach.
 constexpr std::ptrdiff_t plane_input_rows(const ConvShape& s, std::ptrdiff_t rows) {
-  return (rows - 1) * s.stride_h + (s.kernel_h - 1) * s.dilation_h + 1;
+  return plane_inputs(rows, s.stride_h, s.kernel_h, s.dilation_h);
 }
 // Columns that the windows of `columns` output columns reach.
 constexpr std::ptrdiff_t plane_input_columns(const ConvShape& s, std::ptrdiff_t columns) {
-  return columns + (s.kernel_w - 1) * s.dilation_w;
+  return plane_inputs(columns, 1, s.kernel_w, s.dilation_w);
 }
 
 // Output rows of a work item: as many as the copy has room for, and so few that there are several items.
