@@ -4,13 +4,13 @@
 //   expression
 //   3. inlining:             map or reduction reading a map at any computed index      -> the reader computes
 //   it
+//   4. stitching:            map or reduction reading a reduction over its own rows    -> the reader's first stages
 // Element edges of former nodes keep their rounding (Dag::round),
 // so a fused graph evaluates to the same bits.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <climits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -20,7 +20,10 @@
 #include "ir/graph/operator.h"
 #include "passes/engine/form_edit.h"
 #include "passes/engine/passes.h"
+#include "passes/forms/form_reads.h"
+#include "passes/forms/lift_maps.h"
 #include "passes/forms/positions.h"
+#include "passes/forms/stitch.h"
 
 namespace gcompile::passes {
 namespace {
@@ -38,71 +41,9 @@ constexpr std::size_t kMaxExpression = 96;  // scalar nodes of one kernel
 constexpr std::size_t kMaxOperands = 12;
 /// Work in additions that a reader may repeat per element to save writing and reading it.
 constexpr int kMaxRepeatedWork = 12;
-
-std::vector<int> roots_of(const LoopForm& form) {
-  std::vector<int> roots;
-  for (const ir::Stage& stage : form.stages) roots.push_back(stage.root);
-  for (const ir::Region& region : form.regions) roots.push_back(region.root);
-  return roots;
-}
-
-int work_of(const LoopForm& form) {
-  int work = 0;
-  for (const int id : form.dag.reachable(roots_of(form))) work += row_of(form.dag[id].op).cost;
-  return work;
-}
-
-bool is_identity_load(const LoopForm& form, const ScalarNode& load) {
-  if (load.index.size() != form.extents.size()) return false;
-  for (std::size_t i = 0; i < load.index.size(); ++i) {
-    const bool single = form.extents[i] == 1 && load.index[i] == Index(0);
-    if (!single && load.index[i].as_axis() != static_cast<int>(i)) return false;
-  }
-  return true;
-}
-
-/// Every index is a bare axis or a constant: what an epilogue can address from (m, n).
-bool is_broadcast_load(const ScalarNode& load) {
-  return std::all_of(load.index.begin(), load.index.end(),
-                     [](const Index& i) { return i.is_constant() || i.as_axis().has_value(); });
-}
-
-bool is_pure_movement(const LoopForm& form) {
-  return form.is_map() &&
-         std::all_of(form.regions.begin(), form.regions.end(),
-                     [&](const ir::Region& region) { return form.dag[region.root].op == ScalarOp::kLoad; });
-}
-
-/// What a kernel reads of one operand.
-struct OperandReads {
-  double elements = 0;       // again for each root that reaches a load: every stage walks its expression anew
-  bool at_own_index = true;  // all of them
-  bool indirect = false;     // any of them
-};
-
-/// By operand, of `count`. One walk per root, so that nodes of many operands are looked at once.
-std::vector<OperandReads> reads_of(const LoopForm& form, std::size_t count) {
-  std::vector<OperandReads> reads(count);
-  const auto walk = [&](int root, double points) {
-    const int one[] = {root};
-    for (const int id : form.dag.reachable(one)) {
-      const ScalarNode& load = form.dag[id];
-      if (load.op != ScalarOp::kLoad) continue;
-      OperandReads& read = reads[load.operand];
-      read.elements += points;
-      read.at_own_index = read.at_own_index && is_identity_load(form, load);
-      for (const Index& index : load.index) read.indirect |= index.has_loaded();
-    }
-  };
-  const auto points = static_cast<double>(ir::highest(ir::element_count(form.extents)));
-  for (const ir::Stage& stage : form.stages) walk(stage.root, points);
-  for (const ir::Region& region : form.regions) {
-    double of_box = 1;
-    for (const Range& range : region.box) of_box *= static_cast<double>(ir::highest(range.high - range.low));
-    walk(region.root, of_box);
-  }
-  return reads;
-}
+/// The same of one that reads a row for each of its stages: what it does not repeat is a kernel of its own.
+constexpr int kMaxRepeatedByStages = 40;
+constexpr std::size_t kMaxStages = 6;
 
 class Fuser {
  public:
@@ -110,10 +51,14 @@ class Fuser {
 
   bool run() {
     sweep([this](NodeId id) { return merge_chain(id); });
+    changed_ = lift_maps(graph_, context_) || changed_;
     sweep([this](NodeId id) { return join_producer(id); });
     is_first_ = false;
     sweep([this](NodeId id) { return inline_producers(id); });
+    changed_ = lift_maps(graph_, context_) || changed_;
     sweep([this](NodeId id) { return merge_chain(id); });
+    sweep([this](NodeId id) { return join_producer(id); });
+    sweep([this](NodeId id) { return stitch(id) || (has_stages(id) && inline_producers(id)); });
     sweep([this](NodeId id) { return join_producer(id); });
     return changed_;
   }
@@ -263,7 +208,7 @@ class Fuser {
       const std::int64_t elements = std::max<std::int64_t>(1, ir::highest(ir::element_count(inner->extents)));
       const double repeats = reads.elements / static_cast<double>(elements);
       const int work = work_of(*inner);
-      if (repeats > 1.01 && repeats * work > kMaxRepeatedWork) {
+      if (repeats > 1.01 && repeats * work > (form->is_map() ? kMaxRepeatedWork : kMaxRepeatedByStages)) {
         context_.refused(subject(reader), fmt::format("would compute {} {:.1f} times per element",
                                                       subject(*producer), repeats));
         continue;
@@ -337,6 +282,12 @@ class Fuser {
         },
         std::move(start));
     take_checks(form, static_cast<int>(k), inner, static_cast<int>(shift), fused);
+    take_over(reader, producer, std::move(fused), std::move(operands));
+    return true;
+  }
+
+  /// The reader computes the producer itself.
+  void take_over(NodeId reader, NodeId producer, LoopForm fused, std::vector<ValueId> operands) {
     const bool is_private = graph_.use_count(node(producer).results[0]) == 1;
     std::vector<ir::Origin> origins =
         is_private ? std::move(graph_.node(producer).origins) : node(producer).origins;
@@ -344,7 +295,75 @@ class Fuser {
     set_loops(graph_, reader, std::move(fused), std::move(operands));
     merge_origins(reader, std::move(origins));
     if (graph_.use_count(node(producer).results[0]) == 0) graph_.erase_node(producer);
+  }
+
+  bool has_stages(NodeId id) const {
+    const auto* form = std::get_if<LoopForm>(node(id).form.get());
+    return form && !form->is_map();
+  }
+
+  /// Sweep 4. The reader walks the rows that a producer has reduced, and reduces them itself.
+  bool stitch(NodeId reader) {
+    const auto* form = std::get_if<LoopForm>(node(reader).form.get());
+    if (!form || ir::pure_load(*form)) return false;
+    for (std::size_t k = 0; k < node(reader).operands.size(); ++k) {
+      const auto producer = private_producer(reader, k);
+      if (!producer) continue;
+      std::vector<ValueId> operands = node(reader).operands;
+      if (has_stages(*producer)) {
+        if (stitch(reader, *form, std::move(operands), k, *producer)) return true;
+        continue;
+      }
+      const LoopForm* view = map_form(*producer);
+      if (!view || !ir::pure_load(*view) || node(*producer).operands.size() != 1) continue;
+      const auto behind = private_producer(*producer, 0);
+      if (!behind || !has_stages(*behind)) continue;
+      operands[k] = node(*producer).operands[0];
+      if (stitch(reader, through_view(*form, static_cast<int>(k), *view), std::move(operands), k, *behind))
+        return true;
+    }
+    return false;
+  }
+
+  /// The form with operand k read where a view of it reads.
+  static LoopForm through_view(const LoopForm& form, int k, const LoopForm& view) {
+    const std::vector<Range> ranges = form.ranges();
+    return rebuild(form, [&](Dag& dag, const ScalarNode& leaf) {
+      if (leaf.op == ScalarOp::kAccumulator) return dag.accumulator(leaf.operand, leaf.type);
+      if (leaf.operand != k) return dag.load(leaf.operand, leaf.type, leaf.index);
+      return dag.import(view.dag, view.regions[0].root, leaf.index, ranges,
+                        [&](const ScalarNode& load) { return dag.load(k, load.type, load.index); });
+    });
+  }
+
+  bool stitch(NodeId reader, const LoopForm& form, std::vector<ValueId> operands, std::size_t k,
+              NodeId producer) {
+    const auto& inner = std::get<LoopForm>(*node(producer).form);
+    std::optional<LoopForm> fused =
+        stitched(form, static_cast<int>(k), inner, static_cast<int>(operands.size()));
+    if (!fused) return false;
+    operands.insert(operands.end(), node(producer).operands.begin(), node(producer).operands.end());
+    if (!within_bounds(size_of(*fused), operands.size() - 1, reader) || !is_near(reader, *fused, operands))
+      return false;
+    const NodeId read = graph_.value(node(reader).operands[k]).producer;
+    take_over(reader, producer, std::move(*fused), std::move(operands));
+    if (read != producer) {
+      graph_.erase_node(read);
+      graph_.erase_node(producer);
+    }
     return true;
+  }
+
+  bool is_near(NodeId reader, const LoopForm& fused, const std::vector<ValueId>& operands) {
+    std::vector<ir::Shape> strides;
+    for (const ValueId id : operands) {
+      const ir::Value* value = id.valid() ? &graph_.value(id) : nullptr;
+      strides.push_back(value ? ir::strides_in_order(value->type.shape, value->order) : ir::Shape{});
+    }
+    std::string_view reason = unless_rows_are_near(fused, strides);
+    if (fused.stages.size() > kMaxStages) reason = "would be walked once for each of too many stages";
+    if (!reason.empty()) context_.refused(subject(reader), std::string(reason));
+    return reason.empty();
   }
 
   /// The producer's checks, wherever the reader loads operand k.
@@ -388,45 +407,6 @@ class Fuser {
   /// In the order at the start of the sweep, which makes no new nodes.
   bool later(NodeId a, NodeId b) const { return rank_.at(a) > rank_.at(b); }
 
-  /// The reads of a map that decide whether it can be the last expression of something else.
-  struct JoiningReader {
-    explicit JoiningReader(const LoopForm& form) {
-      for (const int id : form.dag.reachable(roots_of(form))) {
-        ++size;
-        const ScalarNode& node = form.dag[id];
-        if (node.op == ScalarOp::kIota && first_iota < 0) first_iota = id;
-        if (node.op != ScalarOp::kLoad) continue;
-        if (!is_identity_load(form, node)) displaced.try_emplace(node.operand, id);
-        const bool new_operand = computed.empty() || computed.back().first != node.operand;
-        if (!is_broadcast_load(node) && new_operand) computed.emplace_back(node.operand, id);
-      }
-    }
-    std::size_t size = 0;
-    int first_iota = -1;
-    std::map<int, int> displaced;  // by operand, the first load at another index than the element's own
-    /// Operand and load at an index that is no axis or constant, in the order of loads; never the same
-    /// operand twice in a row, so the first of another operand than k is among the first two.
-    std::vector<std::pair<int, int>> computed;
-  };
-
-  /// Which read stands in the way of joining operand k: "" for none, "iota" for one without a remark.
-  static std::string_view obstacle(const JoiningReader& reader, int k, bool contract) {
-    constexpr int kNone = INT_MAX;
-    const auto own = reader.displaced.find(k);
-    const int first_own = own == reader.displaced.end() ? kNone : own->second;
-    int first_other = kNone;
-    int first_iota = kNone;
-    if (contract) {
-      for (std::size_t i = 0; i < reader.computed.size() && first_other == kNone; ++i) {
-        if (reader.computed[i].first != k) first_other = reader.computed[i].second;
-      }
-      if (reader.first_iota >= 0) first_iota = reader.first_iota;
-    }
-    const int first = std::min({first_own, first_other, first_iota});
-    if (first == kNone) return "";
-    return first == first_iota ? "iota" : first == first_own ? "its producer" : "an operand";
-  }
-
   bool can_join(NodeId reader, const JoiningReader& facts, std::size_t k, NodeId producer) {
     const LoopForm* target = loops_of(node(producer));
     if (!target) return false;
@@ -435,7 +415,7 @@ class Fuser {
     const ir::Value& before = graph_.value(node(producer).results[0]);
     const ir::Value& after = graph_.value(node(reader).results[0]);
     if (before.type.shape != after.type.shape) return false;
-    if (const std::string_view what = obstacle(facts, static_cast<int>(k), contract); !what.empty()) {
+    if (const std::string_view what = facts.obstacle(static_cast<int>(k), contract); !what.empty()) {
       if (what != "iota") {
         context_.refused(subject(reader),
                          fmt::format("reads {} at other places than {} writes", what, subject(producer)));
@@ -447,7 +427,7 @@ class Fuser {
       context_.refused(subject(reader), fmt::format("its layout differs from that of {}", subject(producer)));
       return false;
     }
-    return within_bounds(size_of(*target) + facts.size,
+    return within_bounds(size_of(*target) + facts.size(),
                          node(reader).operands.size() + node(producer).operands.size() - 1, reader);
   }
 

@@ -1,0 +1,231 @@
+#include "passes/forms/lift_maps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/interrupt.h"
+#include "ir/graph/operator.h"
+#include "passes/engine/form_edit.h"
+#include "passes/forms/form_reads.h"
+
+namespace gcompile::passes {
+namespace {
+
+using ir::Index;
+using ir::LoopForm;
+using ir::NodeId;
+using ir::Range;
+using ir::ScalarNode;
+using ir::ScalarOp;
+using ir::Shape;
+using ir::ValueId;
+
+/// The axes as indices; those of one element are 0.
+std::vector<Index> own_axes(const Shape& shape) {
+  std::vector<Index> axes;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    axes.push_back(shape[i] == 1 ? Index(0) : Index::axis(static_cast<int>(i)));
+  }
+  return axes;
+}
+
+/// Axes of a view's result as indices over the axes of what it reads, whose shape is `source`; nullopt when an
+/// element is read twice, or not at all, or its place is not found by a formula.
+std::optional<std::vector<Index>> inverse_of(const LoopForm& view, const Shape& source) {
+  const ScalarNode* load = ir::pure_load(view);
+  if (!load || load->index.size() != source.size()) return std::nullopt;
+  const std::vector<Index> axes = own_axes(view.extents);
+  std::vector<Index> index;
+  for (const Index& i : load->index) {
+    index.push_back(ir::substitute(i, axes, view.ranges(), [](int id) { return id; }));
+  }
+  // Axes that change places, some of one element.
+  std::vector<Index> places(view.extents.size(), Index(0));
+  std::size_t placed = 0;
+  bool permutes = true;
+  for (std::size_t i = 0; i < source.size() && permutes; ++i) {
+    if (source[i] == 1) continue;
+    const std::optional<int> axis = index[i].as_axis();
+    permutes = axis && view.extents[*axis] == source[i] && places[*axis].is_constant();
+    if (permutes) places[*axis] = Index::axis(static_cast<int>(i));
+    ++placed;
+  }
+  const auto single = std::count(view.extents.begin(), view.extents.end(), ir::Dim(1));
+  if (permutes && placed + static_cast<std::size_t>(single) == view.extents.size()) return places;
+  // The same elements in the same order.
+  const Index read = ir::recombine(ir::linearise(index, source), view.ranges());
+  if (read.compare(ir::linearise(axes, view.extents)) != 0) return std::nullopt;
+  if (ir::element_count(view.extents) != ir::element_count(source)) return std::nullopt;
+  return ir::delinearise(ir::linearise(own_axes(source), source), view.extents, ir::full_ranges(source));
+}
+
+class MapLifter {
+ public:
+  MapLifter(ir::Graph& graph, PassContext& context) : graph_(graph), context_(context) {}
+
+  bool run() {
+    bool changed = false;
+    for (const NodeId id : graph_.topological_order()) {
+      poll_interrupt();
+      std::optional<NodeId> next = id;
+      while (next && graph_.alive(*next)) {
+        next = visit(*next);
+        changed = changed || next;
+      }
+    }
+    return changed;
+  }
+
+ private:
+  const ir::Node& node(NodeId id) const { return graph_.node(id); }
+  const ir::Value& value(ValueId id) const { return graph_.value(id); }
+
+  /// The node that computes a value for one reader alone.
+  std::optional<NodeId> only_source(ValueId id) const {
+    if (!id.valid() || value(id).constant || !value(id).producer.valid()) return std::nullopt;
+    const NodeId producer = value(id).producer;
+    if (graph_.use_count(id) != 1 || node(producer).results.size() != 1 || !node(producer).form)
+      return std::nullopt;
+    return producer;
+  }
+
+  Shape strides_of(ValueId id) const { return ir::strides_in_order(value(id).type.shape, value(id).order); }
+
+  /// A view of `source` whose elements lie where those of `result` would.
+  bool is_in_place(const LoopForm& view, ValueId source, ValueId result) const {
+    const auto strides = ir::view_strides(view, strides_of(source));
+    return strides && strides->offset == 0 &&
+           ir::same_layout(value(result).type.shape, strides->strides, strides_of(result));
+  }
+
+  struct Lift {
+    std::size_t operand = 0;
+    NodeId view;
+    LoopForm map;
+    std::set<ValueId> turned;  // other operands that are read through the inverse of the view
+  };
+
+  /// What became of the map, which may go on.
+  std::optional<NodeId> visit(NodeId id) {
+    const auto* form = node(id).form ? std::get_if<LoopForm>(node(id).form.get()) : nullptr;
+    if (!form || !form->is_map() || form->regions.size() != 1 || !form->has_identity_store() ||
+        !form->checks.empty() || ir::pure_load(*form) || node(id).results.size() != 1) {
+      return std::nullopt;
+    }
+    for (std::size_t k = 0; k < node(id).operands.size(); ++k) {
+      const auto view = only_source(node(id).operands[k]);
+      if (!view) continue;
+      if (std::optional<Lift> lift = lift_over(id, *form, k, *view)) return apply(id, *std::move(lift));
+    }
+    return std::nullopt;
+  }
+
+  /// Whether a map can be the last expression of the kernel, which reads at axes and constants alone where it
+  /// is a contraction.
+  bool takes_maps(NodeId producer, bool& contracts) const {
+    contracts = std::holds_alternative<ir::ContractForm>(*node(producer).form);
+    const auto* loops = std::get_if<LoopForm>(node(producer).form.get());
+    return contracts || (loops && loops->regions.size() == 1 && !ir::pure_load(*loops));
+  }
+
+  std::optional<Lift> lift_over(NodeId id, const LoopForm& form, std::size_t k, NodeId view) {
+    const auto* moves = std::get_if<LoopForm>(node(view).form.get());
+    if (!moves || !ir::pure_load(*moves) || node(view).operands.size() != 1) return std::nullopt;
+    const ValueId source = node(view).operands[0];
+    const auto producer = only_source(source);
+    bool contracts = false;
+    if (!producer || !takes_maps(*producer, contracts)) return std::nullopt;
+    const ValueId result = node(id).results[0];
+    if (!is_in_place(*moves, source, node(view).results[0]) || !is_in_place(*moves, source, result))
+      return std::nullopt;
+    const auto places = inverse_of(*moves, value(source).type.shape);
+    if (!places) return std::nullopt;
+    Lift lift{k, view, LoopForm::over(value(source).type.shape), {}};
+    bool is_simple = true;
+    const std::vector<Range> ranges = lift.map.ranges();
+    const int root =
+        lift.map.dag.import(form.dag, form.regions[0].root, *places, ranges, [&](const ScalarNode& load) {
+          const bool own = load.operand == static_cast<int>(k);
+          std::vector<Index> index = load.index;
+          const bool is_whole = index == *places;
+          if (own) is_simple = is_simple && is_whole;
+          const bool reads_simply = contracts ? is_broadcast_load(load)
+                                              : std::all_of(index.begin(), index.end(),
+                                                            [](const Index& i) { return i.is_affine(); });
+          if (own || (!reads_simply && is_whole)) {
+            if (!own) lift.turned.insert(node(id).operands[load.operand]);
+            index = lift.map.identity();
+          } else {
+            is_simple = is_simple && reads_simply;
+          }
+          return lift.map.dag.load(load.operand, load.type, std::move(index));
+        });
+    lift.map.set_root(root);
+    for (const ValueId operand : lift.turned) {
+      is_simple = is_simple && !value(operand).constant && is_in_place(*moves, source, operand);
+    }
+    // Positions of the map are not those of what it reads.
+    for (const ScalarNode& scalar : lift.map.dag.nodes()) {
+      is_simple = is_simple && scalar.op != ScalarOp::kIota;
+    }
+    return is_simple ? std::optional(std::move(lift)) : std::nullopt;
+  }
+
+  /// What lies in memory as `operand` does, with other axes; `like`: the view that has something to do with it.
+  ValueId add_view(ValueId operand, std::vector<Index> index, const Shape& shape,
+                   const std::vector<int>& order, NodeId like) {
+    const ir::ElementType element = value(operand).type.element;
+    LoopForm form = LoopForm::over(shape);
+    form.set_root(form.dag.load(0, element, std::move(index)));
+    const NodeId added =
+        graph_.add_node(ir::operator_named("Identity"), {operand}, {}, 1, std::string(node(like).name));
+    graph_.node(added).origins = node(like).origins;
+    const ValueId result = node(added).results[0];
+    graph_.value(result).type = {element, shape};
+    graph_.value(result).order = order;
+    graph_.value(result).name = value(operand).name;
+    set_form(graph_, added, std::move(form));
+    return result;
+  }
+
+  NodeId apply(NodeId id, Lift lift) {
+    const auto& moves = std::get<LoopForm>(*node(lift.view).form);
+    const ValueId source = node(lift.view).operands[0];
+    context_.did(fmt::format("{} '{}'", node(id).op->name, printable(node(id).name)),
+                 fmt::format("goes before the view {} '{}'", node(lift.view).op->name,
+                             printable(node(lift.view).name)));
+    std::vector<ValueId> operands = node(id).operands;
+    operands[lift.operand] = source;
+    const std::vector<Index> back = *inverse_of(moves, value(source).type.shape);
+    for (const ValueId operand : lift.turned) {
+      const ValueId turned =
+          add_view(operand, back, value(source).type.shape, value(source).order, lift.view);
+      std::replace(operands.begin(), operands.end(), operand, turned);
+    }
+    const NodeId map = graph_.add_node(*node(id).op, operands, node(id).attributes, 1, node(id).name);
+    graph_.node(map).origins = node(id).origins;
+    const ValueId old = node(id).results[0], made = node(map).results[0];
+    graph_.value(made).type = {value(old).type.element, value(source).type.shape};
+    graph_.value(made).order = value(source).order;
+    graph_.value(made).name = value(old).name;
+    set_form(graph_, map, lift.map);
+    set_loops(graph_, map, std::move(lift.map), operands);
+    const ScalarNode& load = *ir::pure_load(moves);
+    const ValueId seen = add_view(made, load.index, value(old).type.shape, value(old).order, lift.view);
+    graph_.replace_uses(old, seen);
+    graph_.erase_node(id);
+    graph_.erase_node(lift.view);
+    return map;
+  }
+
+  ir::Graph& graph_;
+  PassContext& context_;
+};
+
+}  // namespace
+
+bool lift_maps(ir::Graph& graph, PassContext& context) { return MapLifter(graph, context).run(); }
+
+}  // namespace gcompile::passes
