@@ -341,9 +341,10 @@ KernelName loop_name(const ir::LoopForm& loops) {
     }
   }
   if (loops.regions.size() > 1 && !words.empty()) words.insert(words.begin(), "parts");
-  const std::string what = loops.regions.empty() ? "fill"
-                           : words.empty()       ? movement_word(loops)
-                                                 : ir::joined_words(words);
+  const std::string what = loops.regions.empty()    ? "fill"
+                           : words.empty()          ? movement_word(loops)
+                           : ir::interleaves(loops) ? "interleave"
+                                                    : ir::joined_words(words);
   return {fmt::format("{}_{}", what, shape_words(extents)), {}};
 }
 

@@ -67,9 +67,13 @@ class CpuNestPrinter final : public NestPrinter {
     } else if (parallel_vector) {
       open_vector_loop(nest_.vector_axis);
       if (inside.empty()) expressions_.declare(code_, all, bound_);
-      for (const int loop : inside) open_loop(loop, all);
-      point(region_root);
-      for (std::size_t i = 0; i < inside.size(); ++i) code_.close();
+      if (inside.size() == 1 && takes_turns(inside[0])) {
+        store_in_turn(inside[0], region_root);
+      } else {
+        for (const int loop : inside) open_loop(loop, all);
+        point(region_root);
+        for (std::size_t i = 0; i < inside.size(); ++i) code_.close();
+      }
       close_vector_loop();
     } else {
       point(region_root);
@@ -109,6 +113,61 @@ class CpuNestPrinter final : public NestPrinter {
     };
     return loop != nest_.rows && nest_.form->is_map() && ir::always_less_equal(axis(loop).extent(), kShort) &&
            ir::always_less(0, step(loop)) && ir::always_less(step(loop), step(nest_.vector_axis));
+  }
+
+  /// Whether the results along a short axis, and nothing else, fill what the vector axis steps over.
+  bool takes_turns(int loop) const {
+    const ir::Dim extent = axis(loop).extent();
+    return nest_.store.coefficient_of(loop) == 1 && nest_.store.coefficient_of(nest_.vector_axis) == extent &&
+           extent.is_constant() && compute_type(result_->element) == result_->element;
+  }
+
+  /// The value where the turn is known, which is what a choice by turns chooses.
+  int chosen(int root) const {
+    const ir::Dag& dag = nest_.form->dag;
+    while (dag[root].op == ir::ScalarOp::kSelect) {
+      const ir::ScalarNode& condition = dag[dag[root].arguments[0]];
+      if (condition.op != ir::ScalarOp::kEqual) break;
+      std::optional<std::int64_t> sides[2];
+      for (std::size_t i = 0; i < 2; ++i) {
+        const int side = condition.arguments[i];
+        const ir::Index& place = nest_.address[static_cast<std::size_t>(side)];
+        if (dag[side].op == ir::ScalarOp::kConstant) sides[i] = dag[side].constant.integer;
+        if (dag[side].op == ir::ScalarOp::kIota && place.is_constant() && place.constant().is_constant())
+          sides[i] = place.constant().constant();
+      }
+      if (!sides[0] || !sides[1]) break;
+      root = dag[root].arguments[*sides[0] == *sides[1] ? 1 : 2];
+    }
+    return root;
+  }
+
+  /// One pack for each place along the short axis.
+  void store_in_turn(int loop, int root) {
+    headers_.insert("gcrt/cpu/interleaved.h");
+    const std::vector<ir::Index> addresses = nest_.address;
+    const std::vector<ir::Range> ranges = nest_.ranges();
+    std::vector<ir::Index> axes;
+    for (std::size_t i = 0; i < nest_.axes.size(); ++i) axes.push_back(ir::Index::axis(static_cast<int>(i)));
+    bound_ |= bit(loop);
+    std::string parts;
+    for (std::int64_t k = 0; k < axis(loop).extent().constant(); ++k) {
+      const auto scope = expressions_.scope();
+      axes[static_cast<std::size_t>(loop)] = k;
+      for (const int id : nest_.nodes) {
+        nest_.address[static_cast<std::size_t>(id)] = ir::substitute(
+            addresses[static_cast<std::size_t>(id)], axes, ranges, [](int scalar) { return scalar; });
+      }
+      const int value = chosen(root);
+      expressions_.declare(code_, {value}, bound_);
+      parts += ", " + expressions_.text(value, true);
+      expressions_.restore(scope);
+    }
+    nest_.address = addresses;
+    bound_ &= ~bit(loop);
+    mentions_.result = true;
+    code_.line(fmt::format("store_interleaved(lane, {}{});",
+                           position(result_->pointer, nest_.store - ir::Index::axis(loop)), parts));
   }
 
   /// Whether the rows of a matrix are reduced to one row, which is long enough for packs side by side.

@@ -99,6 +99,8 @@ class NestPrinter {
   virtual void store_reduced(int region_root) { store(region_root); }
   /// Whether the value changes along the loop that a body is for: else its parameter has no name.
   bool varies(int root, int loop) const;
+  /// "x + 4 * i0", the place of an element.
+  std::string position(const std::string& pointer, const ir::Index& index) const;
   /// "add", of a reduction that has no positions.
   static const char* function_of(ir::Combine combine);
 
@@ -117,7 +119,6 @@ class NestPrinter {
   void reduce(int k, int region_root);
   void reduce_lanes(const ir::Stage& stage, const std::string& name, std::vector<int> loops);
   void arg_reduce(const ir::Stage& stage, const std::string& name, const std::vector<int>& loops);
-  std::string position(const std::string& pointer, const ir::Index& index) const;
   bool may_be_negative(const ir::Index& index) const;
   std::string index_text(const ir::Index& index, bool vector) const;
   std::string atom_text(const ir::IndexAtom& atom, bool vector) const;

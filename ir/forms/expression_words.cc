@@ -419,4 +419,19 @@ std::string type_name(const std::vector<std::string>& words) {
   return name;
 }
 
+bool interleaves(const LoopForm& loops) {
+  bool chooses = false;
+  if (loops.regions.size() != 1) return false;
+  const int roots[] = {loops.regions[0].root};
+  for (const int id : loops.dag.reachable(roots)) {
+    const ScalarOp op = loops.dag[id].op;
+    const Arguments& sides = loops.dag[id].arguments;
+    const bool compares = op == ScalarOp::kEqual && (loops.dag[sides[0]].op == ScalarOp::kIota ||
+                                                     loops.dag[sides[1]].op == ScalarOp::kIota);
+    chooses = chooses || compares;
+    if (op >= ScalarOp::kCast && op != ScalarOp::kSelect && !compares) return false;
+  }
+  return chooses && loops.dag[roots[0]].op == ScalarOp::kSelect;
+}
+
 }  // namespace gcompile::ir

@@ -22,6 +22,9 @@ std::string constant_word(const Dag& dag, const std::vector<int>& nodes, int con
 /// What each stage leaves: "highest", "sum", "at_highest". Stages that are alike have one word.
 std::vector<std::string> stage_words(const LoopForm& loops);
 
+/// Whether nothing is computed but whose turn it is, as of parts that lie interleaved: positions alone are compared.
+bool interleaves(const LoopForm& loops);
+
 /// "BiasRelu" of the words; "Store" of none.
 std::string type_name(const std::vector<std::string>& words);
 

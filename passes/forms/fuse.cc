@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/interrupt.h"
+#include "ir/forms/expression_words.h"
 #include "ir/graph/operator.h"
 #include "passes/engine/form_edit.h"
 #include "passes/engine/passes.h"
@@ -208,7 +209,9 @@ class Fuser {
       const std::int64_t elements = std::max<std::int64_t>(1, ir::highest(ir::element_count(inner->extents)));
       const double repeats = reads.elements / static_cast<double>(elements);
       const int work = work_of(*inner);
-      if (repeats > 1.01 && repeats * work > (form->is_map() ? kMaxRepeatedWork : kMaxRepeatedByStages)) {
+      // What takes turns is computed in its own turn alone, by packs.
+      const bool is_plain = form->is_map() && !ir::interleaves(*form);
+      if (repeats > 1.01 && repeats * work > (is_plain ? kMaxRepeatedWork : kMaxRepeatedByStages)) {
         context_.refused(subject(reader), fmt::format("would compute {} {:.1f} times per element",
                                                       subject(*producer), repeats));
         continue;

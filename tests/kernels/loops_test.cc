@@ -1,17 +1,50 @@
 // Loops over tiles that are turned, over the columns of a matrix, and over lines that are summed as they go: every
-// element once, at every size.
+// element once, at every size. Parts that take turns.
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <vector>
 
 #include "gcrt/cpu/columns.h"
+#include "gcrt/cpu/interleaved.h"
 #include "gcrt/cpu/scan.h"
 #include "gcrt/cpu/turned_tiles.h"
 #include "gcrt/scalar/scalar.h"
 
 namespace GCRT_NAMESPACE {
 namespace {
+
+/// Packs of so many parts, of which part k holds 10 * lane + k.
+template <class T, int N, int... K>
+void expect_in_turn(std::integer_sequence<int, K...>) {
+  constexpr int kParts = sizeof...(K);
+  T parts[kParts][N], y[kParts * N + 1] = {};
+  for (int k = 0; k < kParts; ++k) {
+    for (int i = 0; i < N; ++i) parts[k][i] = static_cast<T>(10 * i + k);
+  }
+  store_interleaved(Lanes<N>{}, y, load(Lanes<N>{}, parts[K])...);
+  for (int i = 0; i < N; ++i) {
+    for (int k = 0; k < kParts; ++k) EXPECT_EQ(y[kParts * i + k], parts[k][i]) << N << " lanes, part " << k;
+  }
+  EXPECT_EQ(y[kParts * N], T(0));
+}
+
+template <class T, int... N>
+void expect_in_turn_of_all(std::integer_sequence<int, N...>) {
+  (expect_in_turn<T, N>(std::make_integer_sequence<int, 2>{}), ...);
+  (expect_in_turn<T, N>(std::make_integer_sequence<int, 3>{}), ...);
+  (expect_in_turn<T, N>(std::make_integer_sequence<int, 4>{}), ...);
+  (expect_in_turn<T, N>(std::make_integer_sequence<int, 7>{}), ...);
+}
+
+TEST(Interleaved, PartsTakeTurnsInMemory) {
+  using Lanes = std::integer_sequence<int, 1, 2, 4, 8, 16>;
+  expect_in_turn_of_all<float>(Lanes{});
+  expect_in_turn_of_all<std::int8_t>(Lanes{});
+  expect_in_turn_of_all<std::int32_t>(Lanes{});
+  expect_in_turn_of_all<std::int64_t>(std::integer_sequence<int, 1, 2, 4, 8>{});
+  expect_in_turn_of_all<double>(std::integer_sequence<int, 1, 2, 4, 8>{});
+}
 
 /// y[i][j] = x[j][i] of a matrix of `rows` by `columns`, on a part of each axis; how often each element is written.
 template <class T, int L>

@@ -45,6 +45,36 @@ TEST(Views, WhatIsOnlyACopyStays) {
   EXPECT_EQ(operators(graph), "Transpose Reshape Relu");
 }
 
+/// A shuffle of `n` channels in groups behind a Concat of parts of these sizes.
+std::string shuffled(const std::string& inputs, const std::string& parts, int groups, int each,
+                     const std::string& type = "float", const std::string& outputs = "") {
+  const std::string n = std::to_string(groups * each), g = std::to_string(groups), e = std::to_string(each);
+  return "g (" + inputs + ") => (" + type + "[1," + n + ",2,2] y" + outputs + ") <int64[5] split = {1," + g +
+         "," + e + ",2,2}, int64[4] all = {1," + n + ",2,2}> { c = Concat<axis = 1>(" + parts +
+         ")\n r = Reshape(c, split)\n t = Transpose<perm = [0,2,1,3,4]>(r)\n y = Reshape(t, all) }";
+}
+
+TEST(Views, AShuffleReadsThePartsThatAConcatWouldJoin) {
+  const std::string halves = "float[1,4,2,2] p, float[1,4,2,2] q";
+  EXPECT_EQ(operators(with_views(shuffled(halves, "p, q", 2, 4))), "Reshape");
+  EXPECT_EQ(operators(with_views(shuffled("int8[1,4,2,2] p, int8[1,4,2,2] q", "q, p", 2, 4, "int8"))),
+            "Reshape");
+  EXPECT_EQ(operators(with_views(shuffled(halves + ", float[1,4,2,2] s", "p, q, s", 3, 4))), "Reshape");
+  // A part may be read in several turns.
+  EXPECT_EQ(operators(with_views(shuffled("float[1,4,2,2] p, float[1,2,2,2] q", "p, q", 3, 2))), "Reshape");
+}
+
+TEST(Views, AShuffleOfPartsThatDoNotTakeTurnsIsLeftAlone) {
+  EXPECT_EQ(operators(with_views(shuffled("float[1,3,2,2] p, float[1,5,2,2] q", "p, q", 2, 4))),
+            "Concat Reshape Transpose Reshape");
+  EXPECT_EQ(
+      operators(with_views(shuffled("float16[1,4,2,2] p, float16[1,4,2,2] q", "p, q", 2, 4, "float16"))),
+      "Concat Reshape Transpose Reshape");
+  EXPECT_EQ(operators(with_views(
+                shuffled("float[1,4,2,2] p, float[1,4,2,2] q", "p, q", 2, 4, "float", ", float[1,8,2,2] c"))),
+            "Concat Reshape Transpose Reshape");
+}
+
 TEST(Views, OtherReadersKeepWhatTheyRead) {
   const ir::Graph graph = with_views(
       "g (float[3,2,12] x) => (float[2,2,3,2] y, float[3,4,2] z) <int64[1] from = {4}, int64[1] to = {8},"
