@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/interrupt.h"
+#include "ir/forms/rebuild.h"
 #include "ir/graph/operator.h"
 #include "passes/engine/form_edit.h"
 #include "passes/forms/form_reads.h"
@@ -61,21 +62,26 @@ std::optional<std::vector<Index>> inverse_of(const LoopForm& view, const Shape& 
   return ir::delinearise(ir::linearise(own_axes(source), source), view.extents, ir::full_ranges(source));
 }
 
+/// Whether the index is a sum of axes once those that it divides are split, as kernels do it.
+bool splits_evenly(const Index& index, const Shape& extents) {
+  return std::all_of(index.terms().begin(), index.terms().end(), [&](const Index::Term& term) {
+    if (term.atom.kind == ir::IndexAtom::Kind::kAxis) return true;
+    const std::optional<int> axis = term.atom.inner ? term.atom.inner->as_axis() : std::nullopt;
+    return axis && exact_quotient(extents[*axis], term.atom.divisor);
+  });
+}
+
 class MapLifter {
  public:
   MapLifter(ir::Graph& graph, PassContext& context) : graph_(graph), context_(context) {}
 
   bool run() {
-    bool changed = false;
     for (const NodeId id : graph_.topological_order()) {
       poll_interrupt();
       std::optional<NodeId> next = id;
-      while (next && graph_.alive(*next)) {
-        next = visit(*next);
-        changed = changed || next;
-      }
+      while (next && graph_.alive(*next)) next = visit(*next);
     }
-    return changed;
+    return changed_;
   }
 
  private:
@@ -118,8 +124,150 @@ class MapLifter {
       const auto view = only_source(node(id).operands[k]);
       if (!view) continue;
       if (std::optional<Lift> lift = lift_over(id, *form, k, *view)) return apply(id, *std::move(lift));
+      if (const std::optional<Parts> parts = parts_of(id, *form, k, *view)) {
+        lift_over_parts(id, k, *parts);
+        return std::nullopt;
+      }
     }
     return std::nullopt;
+  }
+
+  /// A concatenation along an axis, and which axis of each operand of a map goes along it; -1: none.
+  struct Parts {
+    NodeId concat;
+    std::size_t axis = 0;
+    std::vector<ir::Dim> starts;  // by operand of the concatenation
+    std::vector<int> along;       // by operand of the map
+  };
+
+  /// Where the map, of which operand k is concatenated of what kernels compute for it alone, can be each of
+  /// their last expressions.
+  std::optional<Parts> parts_of(NodeId id, const LoopForm& form, std::size_t k, NodeId concat) const {
+    const auto* joined = std::get_if<LoopForm>(node(concat).form.get());
+    const ValueId whole = node(concat).results[0], result = node(id).results[0];
+    if (!joined || !joined->is_map() || joined->regions.size() != node(concat).operands.size() ||
+        joined->regions.size() < 2 || !joined->has_identity_store() ||
+        value(whole).type.shape != value(result).type.shape ||
+        !ir::same_layout(joined->extents, strides_of(whole), strides_of(result))) {
+      return std::nullopt;
+    }
+    Parts parts{concat, joined->extents.size(), {}, std::vector<int>(node(id).operands.size(), -1)};
+    for (std::size_t i = 0; i < joined->regions.size(); ++i) {
+      const ValueId operand = node(concat).operands[i];
+      const auto source = only_source(operand);
+      bool contracts = false;
+      if (!source || !takes_maps(*source, contracts) || !is_part(*joined, i, value(operand), parts) ||
+          value(operand).order != value(whole).order) {
+        return std::nullopt;
+      }
+    }
+    return parts.axis < joined->extents.size() && finds_slices(id, form, k, parts) ? std::optional(parts)
+                                                                                   : std::nullopt;
+  }
+
+  /// Whether region i is all of operand i, behind those before it along one axis.
+  static bool is_part(const LoopForm& joined, std::size_t i, const ir::Value& operand, Parts& parts) {
+    const ir::Region& region = joined.regions[i];
+    const ScalarNode& load = joined.dag[region.root];
+    if (load.op != ScalarOp::kLoad || load.operand != static_cast<int>(i)) return false;
+    parts.starts.emplace_back(0);
+    for (std::size_t a = 0; a < joined.extents.size(); ++a) {
+      const Range& range = region.box[a];
+      if (load.index[a] != Index::axis(static_cast<int>(a)) - Index(range.low)) return false;
+      if (range.high - range.low != operand.type.shape[a]) return false;
+      if (range == Range{0, joined.extents[a]}) continue;
+      if (parts.axis < joined.extents.size() && parts.axis != a) return false;
+      parts.axis = a;
+      parts.starts.back() = range.low;
+    }
+    return true;
+  }
+
+  /// Whether a part of every other operand is what a part of the map reads.
+  bool finds_slices(NodeId id, const LoopForm& form, std::size_t k, Parts& parts) const {
+    const Index along = Index::axis(static_cast<int>(parts.axis));
+    for (const int scalar : form.dag.reachable(roots_of(form))) {
+      const ScalarNode& load = form.dag[scalar];
+      if (load.op == ScalarOp::kIota) return false;
+      if (load.op != ScalarOp::kLoad) continue;
+      const bool own = load.operand == static_cast<int>(k);
+      if (own ? !is_identity_load(form, load) : !is_broadcast_load(load)) return false;
+      int at = -1;
+      for (std::size_t i = 0; i < load.index.size(); ++i) {
+        if (load.index[i] == along) at = at < 0 ? static_cast<int>(i) : -2;
+        if (load.index[i].has_loaded()) return false;
+      }
+      int& known = parts.along[load.operand];
+      if (at == -2 || (known >= 0 && known != at)) return false;
+      known = at;
+      const ValueId operand = node(id).operands[load.operand];
+      if (at >= 0 && value(operand).type.shape[at] != form.extents[parts.axis]) return false;
+    }
+    return true;
+  }
+
+  /// Elements [start, start + length) along an axis.
+  ValueId slice_of(ValueId operand, int axis, ir::Dim start, ir::Dim length, NodeId like) {
+    Shape shape = value(operand).type.shape;
+    shape[axis] = length;
+    LoopForm form = LoopForm::over(shape);
+    std::vector<Index> index = form.identity();
+    index[axis] = index[axis] + Index(start);
+    if (const ir::Tensor* whole = graph_.constant(operand)) {
+      form.set_root(form.dag.load(0, whole->element(), index));
+      const ValueId part =
+          graph_.add_constant(ir::evaluate(form, {whole}, {whole->element(), shape}), value(operand).name);
+      graph_.value(part).order = value(operand).order;
+      return part;
+    }
+    return add_view(operand, std::move(index), shape, value(operand).order, like);
+  }
+
+  void lift_over_parts(NodeId id, std::size_t k, const Parts& parts) {
+    changed_ = true;
+    context_.did(fmt::format("{} '{}'", node(id).op->name, printable(node(id).name)),
+                 fmt::format("goes before the {} parts that {} '{}' joins", parts.starts.size(),
+                             node(parts.concat).op->name, printable(node(parts.concat).name)));
+    const LoopForm form = std::get<LoopForm>(*node(id).form);
+    const ValueId result = node(id).results[0];
+    for (std::size_t i = 0; i < parts.starts.size(); ++i) {
+      const ValueId part = node(parts.concat).operands[i];
+      const Shape shape = value(part).type.shape;
+      std::vector<ValueId> operands = node(id).operands;
+      for (std::size_t j = 0; j < operands.size(); ++j) {
+        if (j == k) {
+          operands[j] = part;
+        } else if (parts.along[j] >= 0) {
+          operands[j] = slice_of(operands[j], parts.along[j], parts.starts[i], shape[parts.axis], id);
+        }
+      }
+      const NodeId map = graph_.add_node(*node(id).op, operands, node(id).attributes, 1, node(id).name);
+      graph_.node(map).origins = node(id).origins;
+      const ValueId made = node(map).results[0];
+      graph_.value(made).type = {value(result).type.element, shape};
+      graph_.value(made).order = value(part).order;
+      graph_.value(made).name = value(part).name;
+      LoopForm over = LoopForm::over(shape);
+      over.set_root(over.dag.import(
+          form.dag, form.regions[0].root, over.identity(), over.ranges(),
+          [&](const ScalarNode& load) { return over.dag.load(load.operand, load.type, load.index); }));
+      set_form(graph_, map, over);
+      set_loops(graph_, map, std::move(over), operands);
+      graph_.set_operand(parts.concat, static_cast<int>(i), made);
+    }
+    // The concatenation takes the map's place, with its elements.
+    const ir::ElementType element = value(result).type.element;
+    LoopForm joined = rebuild(
+        std::get<LoopForm>(*node(parts.concat).form),
+        [&](ir::Dag& dag, const ScalarNode& leaf) { return dag.load(leaf.operand, element, leaf.index); });
+    set_form(graph_, parts.concat, std::move(joined));
+    const ValueId whole = node(parts.concat).results[0];
+    graph_.value(whole).type.element = element;
+    graph_.value(whole).order = value(result).order;
+    graph_.set_operands(id, {});
+    graph_.value(whole).name = value(result).name;
+    graph_.replace_uses(result, whole);
+    graph_.erase_node(id);
   }
 
   /// Whether a map can be the last expression of the kernel, which reads at axes and constants alone where it
@@ -151,9 +299,11 @@ class MapLifter {
           std::vector<Index> index = load.index;
           const bool is_whole = index == *places;
           if (own) is_simple = is_simple && is_whole;
+          const Shape& extents = lift.map.extents;
           const bool reads_simply = contracts ? is_broadcast_load(load)
-                                              : std::all_of(index.begin(), index.end(),
-                                                            [](const Index& i) { return i.is_affine(); });
+                                              : std::all_of(index.begin(), index.end(), [&](const Index& i) {
+                                                  return splits_evenly(i, extents);
+                                                });
           if (own || (!reads_simply && is_whole)) {
             if (!own) lift.turned.insert(node(id).operands[load.operand]);
             index = lift.map.identity();
@@ -191,6 +341,7 @@ class MapLifter {
   }
 
   NodeId apply(NodeId id, Lift lift) {
+    changed_ = true;
     const auto& moves = std::get<LoopForm>(*node(lift.view).form);
     const ValueId source = node(lift.view).operands[0];
     context_.did(fmt::format("{} '{}'", node(id).op->name, printable(node(id).name)),
@@ -222,6 +373,7 @@ class MapLifter {
 
   ir::Graph& graph_;
   PassContext& context_;
+  bool changed_ = false;
 };
 
 }  // namespace

@@ -120,6 +120,35 @@ TEST(Stitch, ReachesTheKernelBeforeAView) {
             2u);
 }
 
+TEST(Stitch, IsAGroupNormWithItsScalesAndSiLU) {
+  EXPECT_EQ(
+      kernels("g (float[2,8,6,4] x, float[8,1,1] w_s, float[8,1,1] w_b) => (float[2,8,6,4] y)"
+              " <int64[3] split = {2, 4, -1}, int64[4] back = {2, 8, 6, 4}, float[4] one = {1, 1, 1, 1},"
+              " float[4] none = {0, 0, 0, 0}> {"
+              " r = Reshape(x, split)\n n = InstanceNormalization(r, one, none)\n k = Reshape(n, back)\n"
+              " t = Mul(k, w_s)\n u = Add(t, w_b)\n s = Sigmoid(u)\n y = Mul(u, s) }"),
+      1u);
+}
+
+/// Two convolutions side by side, what joins their results in memory, a body that makes v of them, and another
+/// convolution, for which all of that lies channels-last.
+std::size_t of_parts(const std::string& body, const std::string& more = "") {
+  return kernels("g (float[1,4,5,5] x, float[3,4,1,1] w_p, float[5,4,1,1] w_q, float[2,8,1,1] w_r" + more +
+                 ") => (float[1,2,5,5] y) { p = Conv(x, w_p)\n q = Conv(x, w_q)\n"
+                 " c = Concat<axis = 1>(p, q)\n " +
+                 body + "\n y = Conv(v, w_r) }");
+}
+
+TEST(Stitch, ReachesTheKernelsOfEachPart) {
+  EXPECT_EQ(of_parts("v = Relu(c)"), 4u);
+  EXPECT_EQ(of_parts("t = PRelu(c, w_s)\n v = Tanh(t)", ", float[8,1,1] w_s"), 4u);
+  EXPECT_EQ(of_parts("t = Mul(z, c)\n v = Tanh(t)", ", float[1,1,5,5] z"), 4u);
+  EXPECT_EQ(of_parts("t = Mul(z, c)\n v = Tanh(t)", ", float[1,8,1,1] z"), 4u);
+  // What is neither a part nor the same for all parts; and a part that others read.
+  EXPECT_EQ(of_parts("t = Transpose<perm = [0, 1, 3, 2]>(c)\n u = Add(t, c)\n v = Relu(u)"), 5u);
+  EXPECT_EQ(of_parts("t = Relu(c)\n d = Concat<axis = 1>(q, p)\n v = Add(t, d)"), 6u);
+}
+
 TEST(Stitch, LeavesMapsBehindViewsThatMoveOrRepeat) {
   const std::string product = "g (float[4,6,32] x, float[32,8] w_) => ";
   EXPECT_EQ(kernels(product + "(float[4,8,6] y) { m = MatMul(x, w_)\n t = Transpose<perm = [0, 2, 1]>(m)\n"
