@@ -27,8 +27,6 @@ struct TargetInfo {
   /// outputs have places in the arena, the host computes what conditions depend on, a run is captured, and
   /// times are predicted.
   bool has_device_memory;
-  /// A copy that merges with another kernel is worth its memory (see StorageAssigner).
-  bool launches_are_dear;
   bool has_thread_pool;  // in a library beside the model's
   /// Schedule and kernels may be compiled for several sets of instructions, beside an API that is for all.
   bool has_levels;

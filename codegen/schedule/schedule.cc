@@ -160,8 +160,7 @@ std::vector<LoweredStep> Scheduler::run(const ir::Graph& graph, const std::vecto
   checks_first(graph, order);
   std::map<NodeId, std::int64_t> time;
   for (std::size_t i = 0; i < order.size(); ++i) time[order[i]] = static_cast<std::int64_t>(i);
-  const bool copy_views =
-      info_of(chooser_.machine().target).launches_are_dear && !chooser_.machine().smallest_scratch;
+  const bool copy_views = !chooser_.machine().smallest_scratch;
   scope.homes = StorageAssigner(graph, scope.forms, buffers_, options_.place_parts, copy_views)
                     .run(order, inputs, outputs, time);
   for (const auto& [value, home] : scope.homes.storage) ++scope.values_in_buffer[home.buffer];

@@ -145,17 +145,33 @@ void StorageAssigner::place_view_operand(NodeId id, const Storage& home) {
   result_.elided.insert(id);
 }
 
+namespace {
+
+/// Whether every axis is a part of the same axis, in steps of one.
+bool cuts(const std::vector<Index>& index) {
+  for (std::size_t axis = 0; axis < index.size(); ++axis) {
+    if (!(index[axis] - Index::axis(static_cast<int>(axis))).is_constant()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 /// Whether a part of Concat stays the view that it is of something that cannot be written at `home`.
 bool StorageAssigner::stays_a_view(ValueId id, Storage home) const {
   if (!copy_views_) return false;
   // Through views of views, down to what one of them is of.
   while (true) {
     const ir::Value& value = graph_.value(id);
-    if (!value.producer.valid() || !is_alias_candidate(value.producer) || !value.order.empty()) return false;
+    if (!value.producer.valid() || !is_alias_candidate(value.producer)) return false;
     const LoopForm& form = *loops(value.producer);
     const std::vector<Index>& index = form.dag[form.regions[0].root].index;
     // Others are views of some layouts only.
-    if (!std::all_of(index.begin(), index.end(), [](const Index& i) { return i.is_affine(); })) return false;
+    const bool is_view =
+        value.order.empty()
+            ? std::all_of(index.begin(), index.end(), [](const Index& i) { return i.is_affine(); })
+            : cuts(index) && graph_.value(viewed(value.producer)).order == value.order;
+    if (!is_view) return false;
     auto behind = home_behind_view(value.producer, home);
     if (!behind) return true;
     home = *std::move(behind);
