@@ -356,9 +356,11 @@ std::vector<const Rule*> rules_of(const std::vector<const RuleTable*>& tables) {
 }  // namespace
 
 const std::vector<const Rule*>& all_rules() {
-  static const std::vector<const Rule*> rules = rules_of(
-      {&quantised_movement_rules(), &integer_rules(), &block_rules(), &identity_rules(), &arithmetic_rules(),
-       &reduce_rules(), &composite_rules(), &padding_rules(), &weight_rules(), &volume_rules()});
+  static const std::vector<const Rule*> rules =
+      rules_of({&quantised_movement_rules(), &integer_rules(), &block_rules(), &identity_rules(),
+                &arithmetic_rules(), &reduce_rules(), &composite_rules(), &algebra_rules(), &movement_rules(),
+                &pool_rules(), &product_rules(), &convolution_rules(), &cut_rules(), &passing_rules(),
+                &padding_rules(), &weight_rules(), &volume_rules()});
   return rules;
 }
 
@@ -380,7 +382,9 @@ bool rewrite_volumes(ir::Graph& graph, PassContext& context) {
 bool rewrite_by_rules(ir::Graph& graph, PassContext& context) {
   static const std::vector<const Rule*> rules =
       rules_of({&quantised_movement_rules(), &integer_rules(), &block_rules(), &identity_rules(),
-                &arithmetic_rules(), &reduce_rules(), &composite_rules(), &padding_rules(), &weight_rules()});
+                &arithmetic_rules(), &reduce_rules(), &composite_rules(), &algebra_rules(), &movement_rules(),
+                &pool_rules(), &product_rules(), &convolution_rules(), &cut_rules(), &passing_rules(),
+                &padding_rules(), &weight_rules()});
   return apply_rules(graph, rules, context);
 }
 

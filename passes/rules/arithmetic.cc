@@ -71,40 +71,6 @@ std::string guard_exponent(const Match& match, double exponent) {
   return unless_type_is_kept(match);
 }
 std::string guard_square(const Match& match) { return guard_exponent(match, 2); }
-/// Whether no run makes the value negative, -0 included; NaN it may be.
-bool is_never_negative(const ir::Graph& graph, ir::ValueId value) {
-  std::vector<ir::ValueId> open = {value};
-  for (int steps = 0; !open.empty(); ++steps) {
-    constexpr int kLimit = 16;
-    const ir::ValueId next = open.back();
-    open.pop_back();
-    if (const Tensor* constant = graph.constant(next)) {
-      for (std::int64_t i = 0; i < constant->count(); ++i) {
-        if (std::signbit(constant->real_at(i)) && !std::isnan(constant->real_at(i))) return false;
-      }
-      continue;
-    }
-    const ir::NodeId producer = graph.value(next).producer;
-    const bool is_real = ir::is_float(graph.value(next).type.element);  // integers wrap
-    if (!producer.valid() || !is_real || steps == kLimit) return false;
-    const ir::Node& node = graph.node(producer);
-    const auto is = [&](std::string_view name) { return is_operator(node, name); };
-    const bool is_square = is("Mul") && node.operands[0] == node.operands[1];
-    if (is_square || is("Exp") || is("Abs") || is("Sigmoid") || is("Softmax") || is("ReduceSumSquare") ||
-        is("ReduceL2")) {
-      continue;
-    }
-    if (is("Add") || is("Mul") || is("Max")) {
-      open.insert(open.end(), node.operands.begin(), node.operands.end());
-    } else if (is("ReduceMean") || is("ReduceSum") || is("Reshape") || is("Cast")) {
-      open.push_back(node.operands[0]);
-    } else {
-      return false;
-    }
-  }
-  return true;
-}
-
 std::string guard_root(const Match& match) {
   if (!is_real(match)) return "the base is an integer";
   const std::string reason = guard_exponent(match, 0.5);
@@ -163,16 +129,8 @@ std::string guard_negated(const Match& match) {
 
 /// x - c and x + (-c) are the same number for every x, rounded once; integers wrap.
 ValueId build_negated(Rewriter& rewriter) {
-  const Tensor& c = rewriter.constant("c");
-  Tensor negated(c.type());
-  for (std::int64_t i = 0; i < c.count(); ++i) {
-    const Scalar value = c.at(i);
-    negated.set(i, ir::is_float(c.element())
-                       ? Scalar::of_real(c.element(), -value.real)
-                       : Scalar::of_integer(c.element(), static_cast<std::int64_t>(
-                                                             0 - static_cast<std::uint64_t>(value.integer))));
-  }
-  return rewriter.emit("Add", {rewriter.value("x"), rewriter.add_constant(std::move(negated), "c")});
+  return rewriter.emit("Add",
+                       {rewriter.value("x"), rewriter.add_constant(negated(rewriter.constant("c")), "c")});
 }
 
 // Clamps: a lattice, so they merge exactly ------------------------------------------------------------------

@@ -120,42 +120,18 @@ ValueId build_transposes(Rewriter& rewriter) {
   return rewriter.emit("Transpose", {rewriter.value("x")}, std::move(attributes));
 }
 
-/// Start and step of every axis of a slice, read off the operand's and the result's dims.
-struct Strided {
-  Ints start, step;
-};
-
-std::optional<Strided> strided(const Match& match, const std::string& which, const Shape& in,
-                               const Shape& out) {
-  const int rank = static_cast<int>(in.size());
-  Strided slice{Ints(in.size(), 0), Ints(in.size(), 1)};
-  const Ints starts = ints_of(match, "starts" + which);
-  Ints axes;
-  for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
-  if (match.has("axes" + which)) axes = normalised(ints_of(match, "axes" + which), rank);
-  Ints steps(starts.size(), 1);
-  if (match.has("steps" + which)) steps = ints_of(match, "steps" + which);
-  for (std::size_t i = 0; i < starts.size(); ++i) {
-    const auto axis = static_cast<std::size_t>(axes[i]);
-    if (steps[i] <= 0) return std::nullopt;
-    const std::int64_t from = starts[i] < 0 ? starts[i] + in[axis] : ir::Dim(starts[i]);
-    slice.start[axis] = std::clamp<std::int64_t>(from, 0, in[axis]);
-    slice.step[axis] = out[axis] <= 1 ? 1 : steps[i];
-  }
-  return slice;
-}
-
 std::string guard_slices(const Match& match) {
-  const bool forward = strided(match, "1", match.shape("x"), match.shape("inner")) &&
-                       strided(match, "2", match.shape("inner"), match.result_type().shape);
+  const ir::Graph& graph = match.graph();
+  const bool forward = strided(graph, match.node("inner")) && strided(graph, graph.node(match.root()));
   return forward ? "" : "a slice reverses an axis";
 }
 
 ValueId build_slices(Rewriter& rewriter) {
   const Shape& in = rewriter.shape("x");
   const Shape out = rewriter.result_type().shape;
-  const Strided first = *strided(rewriter, "1", in, rewriter.shape("inner"));
-  const Strided second = *strided(rewriter, "2", rewriter.shape("inner"), out);
+  const ir::Graph& graph = rewriter.graph();
+  const Strided first = *strided(graph, rewriter.node("inner"));
+  const Strided second = *strided(graph, graph.node(rewriter.root()));
   Ints starts, ends, axes, steps;
   for (std::size_t i = 0; i < in.size(); ++i) {
     starts.push_back(first.start[i] + second.start[i] * first.step[i]);

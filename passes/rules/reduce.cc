@@ -37,9 +37,6 @@ Ints outer_axes(const Match& match) {
 
 std::string guard_twice(const Match& match) {
   if (match.node("inner").op != match.node("outer").op) return "the reductions are of different kinds";
-  if (match.attributes("inner").flag("keepdims") != match.attributes("outer").flag("keepdims")) {
-    return "one reduction keeps its axes, the other drops them";
-  }
   const Ints inner = axes_of(match, "inner", "axes1", match.type("x").rank()), outer = outer_axes(match);
   Ints both;
   std::set_intersection(inner.begin(), inner.end(), outer.begin(), outer.end(), std::back_inserter(both));
@@ -52,14 +49,19 @@ std::string guard_sums(const Match& match) {
   return reason.empty() && ir::is_float(match.result_type().element) ? unless_decisions_stay(match) : reason;
 }
 
-/// Means over whole axes are uniform, so that the mean of means is the mean.
+/// Means over whole axes are uniform, so that the mean of means is the mean. Where one reduction keeps its axes
+/// and the other drops them, the result gets its shape behind both.
 ValueId build_twice(Rewriter& rewriter) {
   Ints axes = axes_of(rewriter, "inner", "axes1", rewriter.type("x").rank());
   const Ints more = outer_axes(rewriter);
   axes.insert(axes.end(), more.begin(), more.end());
   std::sort(axes.begin(), axes.end());
-  return rewriter.emit(rewriter.node("outer").op->name, {rewriter.value("x"), rewriter.add_ints(axes)},
-                       rewriter.attributes("outer"));
+  ir::Attributes attributes = rewriter.attributes("outer");
+  if (rewriter.attributes("inner").flag("keepdims") != attributes.flag("keepdims"))
+    attributes.set("keepdims", std::int64_t{0});
+  const ValueId reduced = rewriter.emit(rewriter.node("outer").op->name,
+                                        {rewriter.value("x"), rewriter.add_ints(axes)}, attributes);
+  return reshaped(rewriter, reduced, rewriter.result_type().shape);
 }
 
 std::string guard_single(const Match& match) {

@@ -9,6 +9,64 @@ namespace gcompile::passes {
 using ir::Shape;
 using ir::Tensor;
 
+namespace {
+
+/// Axes in [0, rank) of an operand that lists them, or the first ones, as many as there are entries.
+std::vector<std::int64_t> listed_axes(const Tensor* axes, std::size_t count, int rank) {
+  if (axes) return normalised(axes->ints(), rank);
+  std::vector<std::int64_t> first(count);
+  for (std::size_t i = 0; i < count; ++i) first[i] = static_cast<std::int64_t>(i);
+  return first;
+}
+
+const Tensor* constant_operand(const ir::Graph& graph, const ir::Node& node, std::size_t slot) {
+  const bool given = slot < node.operands.size() && node.operands[slot].valid();
+  return given ? graph.constant(node.operands[slot]) : nullptr;
+}
+
+bool is_omitted(const ir::Node& node, std::size_t slot) {
+  return slot >= node.operands.size() || !node.operands[slot].valid();
+}
+
+}  // namespace
+
+std::optional<Strided> strided(const ir::Graph& graph, const ir::Node& slice) {
+  const Shape& in = graph.value(slice.operands[0]).type.shape;
+  const Shape& out = graph.value(slice.results[0]).type.shape;
+  const Tensor* starts = constant_operand(graph, slice, 1);
+  const Tensor* axes = constant_operand(graph, slice, 3);
+  const Tensor* steps = constant_operand(graph, slice, 4);
+  if (!starts || (!axes && !is_omitted(slice, 3)) || (!steps && !is_omitted(slice, 4))) return std::nullopt;
+  Strided strided{std::vector<std::int64_t>(in.size(), 0), std::vector<std::int64_t>(in.size(), 1)};
+  const std::vector<std::int64_t> from = starts->ints();
+  const std::vector<std::int64_t> at = listed_axes(axes, from.size(), static_cast<int>(in.size()));
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const auto axis = static_cast<std::size_t>(at[i]);
+    const std::int64_t step = steps ? steps->int_at(static_cast<std::int64_t>(i)) : 1;
+    if (step <= 0 || !in[axis].is_constant() || !out[axis].is_constant()) return std::nullopt;
+    const std::int64_t start = from[i] < 0 ? from[i] + in[axis] : ir::Dim(from[i]);
+    strided.start[axis] = std::clamp<std::int64_t>(start, 0, in[axis]);
+    strided.step[axis] = out[axis] <= 1 ? 1 : step;
+  }
+  return strided;
+}
+
+ir::ValueId emit_slice(Rewriter& rewriter, ir::ValueId value, const Strided& slice, const Shape& counts) {
+  const Shape in = rewriter.type_of(value).shape;
+  std::vector<std::int64_t> starts, ends, axes, steps;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (slice.start[i] == 0 && slice.step[i] == 1 && counts[i] == in[i]) continue;
+    const std::int64_t count = counts[i];
+    starts.push_back(slice.start[i]);
+    ends.push_back(count == 0 ? slice.start[i] : slice.start[i] + (count - 1) * slice.step[i] + 1);
+    axes.push_back(static_cast<std::int64_t>(i));
+    steps.push_back(slice.step[i]);
+  }
+  if (axes.empty()) return value;
+  return rewriter.emit("Slice", {value, rewriter.add_ints(starts), rewriter.add_ints(ends),
+                                 rewriter.add_ints(axes), rewriter.add_ints(steps)});
+}
+
 std::optional<std::vector<double>> along_axis(const Tensor& tensor, const Shape& shape, int axis) {
   const Shape& dims = tensor.shape();
   if (dims.size() > shape.size()) return std::nullopt;
@@ -32,8 +90,70 @@ bool all_equal(const Tensor& tensor, double number) {
   return true;
 }
 
+bool all_finite(const Tensor& tensor) {
+  for (std::int64_t i = 0; i < tensor.count(); ++i) {
+    if (!std::isfinite(tensor.real_at(i))) return false;
+  }
+  return true;
+}
+
 bool all_finite(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+}
+
+bool is_never_negative(const ir::Graph& graph, ir::ValueId value) {
+  std::vector<ir::ValueId> open = {value};
+  for (int steps = 0; !open.empty(); ++steps) {
+    constexpr int kLimit = 16;
+    const ir::ValueId next = open.back();
+    open.pop_back();
+    if (const Tensor* constant = graph.constant(next)) {
+      for (std::int64_t i = 0; i < constant->count(); ++i) {
+        if (std::signbit(constant->real_at(i)) && !std::isnan(constant->real_at(i))) return false;
+      }
+      continue;
+    }
+    const ir::NodeId producer = graph.value(next).producer;
+    const bool is_real = ir::is_float(graph.value(next).type.element);  // integers wrap
+    if (!producer.valid() || !is_real || steps == kLimit) return false;
+    const ir::Node& node = graph.node(producer);
+    const auto is = [&](std::string_view name) { return is_operator(node, name); };
+    const bool is_square = is("Mul") && node.operands[0] == node.operands[1];
+    if (is_square || is("Exp") || is("Abs") || is("Sigmoid") || is("Softmax") || is("ReduceSumSquare") ||
+        is("ReduceL2")) {
+      continue;
+    }
+    if (is("Add") || is("Mul") || is("Max")) {
+      open.insert(open.end(), node.operands.begin(), node.operands.end());
+    } else if (is("ReduceMean") || is("ReduceSum") || is("Reshape") || is("Cast")) {
+      open.push_back(node.operands[0]);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+Tensor negated(const Tensor& tensor) {
+  Tensor out(tensor.type());
+  for (std::int64_t i = 0; i < tensor.count(); ++i) {
+    const ir::Scalar value = tensor.at(i);
+    const auto wrapped = static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(value.integer));
+    out.set(i, ir::is_float(value.type) ? ir::Scalar::of_real(value.type, -value.real)
+                                        : ir::Scalar::of_integer(value.type, wrapped));
+  }
+  return out;
+}
+
+bool is_small_addend(const Tensor& tensor) {
+  const ir::ElementType type = tensor.element();
+  const bool half = type == ir::ElementType::kFloat16;
+  const double largest = half ? 65504.0 : type == ir::ElementType::kFloat64 ? 0x1p1023 : 0x1p127;
+  const double epsilon = half ? 0x1p-11 : type == ir::ElementType::kFloat64 ? 0x1p-53 : 0x1p-24;
+  for (std::int64_t i = 0; i < tensor.count(); ++i) {
+    if (!(std::abs(tensor.real_at(i)) <= largest * epsilon)) return false;
+  }
+  return true;
 }
 
 bool keeps_type(const Match& match, std::string_view name) { return match.type(name) == match.result_type(); }

@@ -14,6 +14,14 @@ std::optional<std::vector<double>> along_axis(const ir::Tensor& tensor, const ir
 /// Every element equals the number (-0 equals 0).
 bool all_equal(const ir::Tensor& tensor, double number);
 bool all_finite(const std::vector<double>& values);
+bool all_finite(const ir::Tensor& tensor);
+/// Whether no run makes the value negative, -0 included; NaN it may be.
+bool is_never_negative(const ir::Graph& graph, ir::ValueId value);
+/// Each element with the other sign; integers wrap.
+ir::Tensor negated(const ir::Tensor& tensor);
+/// Whether an addend is so small that the largest number swallows it: where what it is added to leaves the range,
+/// so does the sum.
+bool is_small_addend(const ir::Tensor& tensor);
 /// Shape and element type of the value bound to `name` are those of the result.
 bool keeps_type(const Match& match, std::string_view name);
 /// The guard of rules whose law is "the operand itself".
@@ -33,6 +41,15 @@ std::int64_t position_under(const ir::Shape& tensor, const ir::Shape& shape, std
 
 /// The value, as it is or through a Reshape, whose zeros are sizes.
 ir::ValueId reshaped(Rewriter& rewriter, ir::ValueId value, const ir::Shape& shape);
+
+/// Start and step of every axis of a Slice.
+struct Strided {
+  std::vector<std::int64_t> start, step;
+};
+/// Nothing where it reverses an axis, or where it is not known.
+std::optional<Strided> strided(const ir::Graph& graph, const ir::Node& slice);
+/// `counts` elements of every axis of the value; the value itself where these are all.
+ir::ValueId emit_slice(Rewriter& rewriter, ir::ValueId value, const Strided& slice, const ir::Shape& counts);
 
 /// Axes in [0, rank), in the given order.
 std::vector<std::int64_t> normalised(std::vector<std::int64_t> axes, int rank);

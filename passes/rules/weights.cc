@@ -85,13 +85,6 @@ Tensor scaled(const Tensor& w, const Factors& factors, const WeightChannels& cha
   return computed(w.type(), [&](std::int64_t i) { return w.real_at(i) * factors[channels(i)]; });
 }
 
-bool is_finite(const Tensor& tensor) {
-  for (std::int64_t i = 0; i < tensor.count(); ++i) {
-    if (!std::isfinite(tensor.real_at(i))) return false;
-  }
-  return true;
-}
-
 /// Whether weights multiplied with finite `factors`, of which element i takes that of channel(i), can stand
 /// for both; element i goes into sum sum(i) of `sums`.
 template <class Channel, class Sum>
@@ -151,7 +144,7 @@ std::string guard_scale_output(const Match& match) {
   const Tensor& w = match.constant("w");
   const WeightChannels output(match, Side::kOutput);
   const bool kept = keeps_range(w, scaled(w, *factors, output), *factors, output, output, factors->size()) &&
-                    (!match.has("b") || is_finite(scaled_bias(match, *factors)));
+                    (!match.has("b") || all_finite(scaled_bias(match, *factors)));
   return kept ? "" : std::string(kNotInRange);
 }
 
@@ -176,7 +169,7 @@ std::string guard_shift_output(const Match& match) {
   if (match.shape("conv") != match.result_type().shape) return "the addition enlarges the result";
   const auto shifts = along_axis(match.constant("c"), match.shape("conv"), 1);
   if (!shifts) return std::string(kNotPerChannel);
-  return is_finite(shifted_bias(match, *shifts)) ? "" : std::string(kNotFinite);
+  return all_finite(shifted_bias(match, *shifts)) ? "" : std::string(kNotFinite);
 }
 
 /// "c" is the source of the shifts.
@@ -235,7 +228,7 @@ std::string guard_shift_input(const Match& match) {
   if (match.shape("x") != match.shape("scaled")) return "the addition enlarges the operand";
   const auto shifts = along_axis(match.constant("c"), match.shape("x"), 1);
   if (!shifts) return std::string(kNotPerChannel);
-  return is_finite(shifted_bias(match, summed_shifts(match, *shifts))) ? "" : std::string(kNotFinite);
+  return all_finite(shifted_bias(match, summed_shifts(match, *shifts))) ? "" : std::string(kNotFinite);
 }
 
 ValueId build_shift_input(Rewriter& rewriter) {
@@ -310,7 +303,7 @@ std::string guard_scale_past_bias(const Match& match) {
   const Shape& shape = match.shape("product");
   if (!along_axis(match.constant("b"), shape, last_axis(shape)))
     return "the addend is not one value per column";
-  return is_finite(scaled_addend(match, *column_factors(match))) ? "" : std::string(kNotFinite);
+  return all_finite(scaled_addend(match, *column_factors(match))) ? "" : std::string(kNotFinite);
 }
 
 ValueId build_scale_past_bias(Rewriter& rewriter) {
@@ -385,7 +378,7 @@ std::string guard_finite_weights(const Match& match) {
   if (producer.valid() && is_operator(graph.node(producer), "DequantizeLinear"))
     w = graph.node(producer).operands[1];
   const Tensor* constant = graph.constant(w);
-  if (!constant || !is_finite(*constant)) return "weights may be infinite";
+  if (!constant || !all_finite(*constant)) return "weights may be infinite";
   return guard_pad(match);
 }
 

@@ -2,30 +2,10 @@
 // A graph for every row of the tables of rules in which it fires, and graphs that a rule's guard refuses, for
 // tests of all rules at once. `T` stands for a type of floats and `TO` for its number in Cast.
 
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include "tests/unit/passes/algebra_cases.h"
+#include "tests/unit/passes/rule_case.h"
 
 namespace gcompile::testing {
-
-struct RuleCase {
-  std::string rule;
-  std::string graph;  // inputs "w_..." are constants, which the test fills; "n_..." are ordinary numbers
-  /// Other inputs that are constants, all elements of one value.
-  std::vector<std::pair<std::string, double>> numbers = {};
-  bool float32_only = false;  // as quantised models are
-  bool weights_flush =
-      false;              // denormal weights are zeros (DESIGN law 5), and lose what infinity times them is
-  bool must_fire = true;  // false: the rule refuses on some types or on all, and if it fires it must be right
-  /// Not empty: the guard refuses this graph, for a reason that contains these words.
-  std::string refuses = {};
-};
-
-inline std::string unary(const std::string& nodes, const std::string& more = "",
-                         const std::string& constants = "") {
-  return "g (T[20] x" + more + ") => (T[20] y) " + constants + "{ " + nodes + " }";
-}
 
 inline std::vector<RuleCase> quantised_cases() {
   const std::string q = ", float s, uint8 z";
@@ -299,7 +279,8 @@ inline std::vector<RuleCase> volume_cases() {
 inline std::vector<RuleCase> rule_cases() {
   std::vector<RuleCase> all;
   for (auto cases : {quantised_cases(), movement_cases(), arithmetic_cases(), reduce_cases(),
-                     composite_cases(), weight_cases(), volume_cases()}) {
+                     composite_cases(), weight_cases(), volume_cases(), algebra_cases(), sign_cases(),
+                     movement_pair_cases(), pool_cases(), product_cases(), convolution_cases()}) {
     all.insert(all.end(), cases.begin(), cases.end());
   }
   return all;
