@@ -131,7 +131,8 @@ std::string guard_branches(const Match& match) {
 void add_biases(Rewriter& rewriter, std::vector<ValueId>& operands) {
   const bool has_b = rewriter.has("b"), has_c = rewriter.has("c");
   if (has_b && has_c) {
-    operands.push_back(rewriter.emit("Add", {rewriter.value("b"), rewriter.value("c")}));
+    const Tensor sum = sum_of(rewriter.constant("b"), rewriter.constant("c"));
+    operands.push_back(rewriter.add_constant(sum, "b"));
   } else if (has_b || has_c) {
     operands.push_back(rewriter.value(has_b ? "b" : "c"));
   }

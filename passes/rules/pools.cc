@@ -13,15 +13,22 @@ using ir::ValueId;
 using ir::Window;
 using Ints = std::vector<std::int64_t>;
 
-/// Windows that leave no gap, of which each has an element that is no padding.
-bool is_gapless(const Window& window) {
+/// Windows without gaps in them, of which each has an element that is no padding.
+bool is_dense(const Window& window) {
   for (int i = 0; i < window.spatial(); ++i) {
     const auto axis = static_cast<std::size_t>(i);
     const std::int64_t kernel = window.kernel[axis];
     if (window.dilations[axis] != 1 && kernel > 1) return false;
-    if (window.strides[axis] > kernel || window.begin(i) >= kernel || window.end(i) >= kernel) return false;
+    if (window.begin(i) >= kernel || window.end(i) >= kernel) return false;
   }
   return true;
+}
+
+/// The same, without gaps between them either.
+bool is_gapless(const Window& window) {
+  bool touch = true;
+  for (std::size_t i = 0; i < window.kernel.size(); ++i) touch &= window.strides[i] <= window.kernel[i];
+  return touch && is_dense(window);
 }
 
 bool has_no_padding(const Window& window) {
@@ -57,7 +64,7 @@ std::string guard_maxima(const Match& match) {
   const Window outer = ir::window_of(match.attributes("outer"));
   if (match.attributes("inner").flag("ceil_mode") || match.attributes("outer").flag("ceil_mode"))
     return "ceil_mode lets windows reach beyond the padding";
-  if (!is_gapless(inner) || !is_gapless(outer)) return "windows with gaps, or of padding alone";
+  if (!is_gapless(inner) || !is_dense(outer)) return "windows with gaps, or of padding alone";
   for (int i = 0; i < inner.spatial(); ++i) {
     // The inner pool may leave the last elements out, and the outer one's padding would bring them in.
     if (inner.strides[static_cast<std::size_t>(i)] != 1 && outer.end(i) != 0)
@@ -72,7 +79,7 @@ std::string guard_averages(const Match& match) {
   if (match.attributes("inner").flag("ceil_mode") || match.attributes("outer").flag("ceil_mode"))
     return "ceil_mode lets windows reach beyond the padding";
   if (!has_no_padding(inner) || !has_no_padding(outer)) return "a pool is padded";
-  if (!is_gapless(inner) || !is_gapless(outer) || inner.strides != inner.kernel)
+  if (!is_gapless(inner) || !is_dense(outer) || inner.strides != inner.kernel)
     return "windows of the inner pool overlap, or leave gaps";
   const std::string reason = guard_work(match);
   return reason.empty() ? unless_decisions_stay(match) : reason;

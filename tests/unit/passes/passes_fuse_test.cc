@@ -35,7 +35,7 @@ std::string fused(const std::string& text) {
 TEST(Fuse, ComputesNothingCostlyAgainForEachReader) {
   EXPECT_EQ(fused("g (float[1,64] x, float[64,64] z) => (float[64,64] y) { e = Erf(x)\n y = Add(e, z) }"),
             "Erf Add");
-  EXPECT_EQ(fused("g (float[1,64] x, float[4,64] z) => (float[4,64] y) { e = Neg(x)\n y = Add(e, z) }"),
+  EXPECT_EQ(fused("g (float[1,64] x, float[4,64] z) => (float[4,64] y) { e = Abs(x)\n y = Add(e, z) }"),
             "Add");
   EXPECT_EQ(fused("g (float[64,64] x, float[64,64] z) => (float[64,64] y) { e = Erf(x)\n y = Add(e, z) }"),
             "Add");

@@ -344,7 +344,9 @@ TEST(Reductions, OfReductions) {
   expect_fires("reduce-sum-twice", twice("ReduceMean", 0, "1", 0, "-1", "2,4"), "ReduceMean");
   expect_fires("reduce-sum-twice", twice("ReduceSum", 0, "3", 0, "0", "3,4"), "ReduceSum");
   expect_fires("reduce-extremum-twice", twice("ReduceMax", 1, "2", 1, "3", "2,3,1,1"), "ReduceMax");
-  expect_refuses("reduce-sum-twice", twice("ReduceMean", 1, "2", 0, "3", "2,3,1"), "keeps its axes");
+  // One keeps its axes, the other drops them.
+  expect_fires("reduce-sum-twice", twice("ReduceMean", 1, "2", 0, "3", "2,3,1"), "ReduceMean Reshape");
+  expect_fires("reduce-sum-twice", twice("ReduceMean", 0, "2", 1, "-1", "2,3,1"), "ReduceMean Reshape");
   expect_refuses("reduce-sum-twice", twice("ReduceMean", 1, "2", 1, "-2", "2,3,1,5"), "reduced twice");
   expect_refuses("reduce-sum-twice",
                  "g (float[2,3] x) => (float[1,1] y) <int64[1] a = {0}, int64[1] b = {1}> {"

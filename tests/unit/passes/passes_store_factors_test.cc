@@ -113,7 +113,7 @@ std::pair<ir::ElementType, ir::ElementType> state_types(const std::string& more_
       "g (float[16,64] x, float[16,64] past, float[64,64] w_a, float[64,64] w_b) => (float[32,64] y, "
       "float[16,64] next" +
       more_outputs +
-      ") <int64[1] s = {16}, int64[1] e = {32}, int64[1] axis = {0}> "
+      ") <int64[1] s = {8}, int64[1] e = {24}, int64[1] axis = {0}> "
       "{ a = MatMul(x, w_a)\n joined = Concat<axis = 0>(past, a)\n y = MatMul(joined, w_b)\n "
       "next = Slice(joined, s, e, axis)\n" +
       more + " }");
