@@ -26,6 +26,7 @@ bool fold_constants(ir::Graph& graph, PassContext& context);
 bool fold_all_constants(ir::Graph& graph, PassContext& context);
 bool eliminate_dead_code(ir::Graph& graph, PassContext& context);
 bool simplify_captures(ir::Graph& graph, PassContext& context);
+bool merge_equal_branches(ir::Graph& graph, PassContext& context);
 bool eliminate_common_subexpressions(ir::Graph& graph, PassContext& context);
 bool legalise_half(ir::Graph& graph, PassContext& context);
 bool legalise_small_elements(ir::Graph& graph, PassContext& context);

@@ -74,6 +74,7 @@ const std::vector<Pass>& pipeline() {
       {"dce", "removes what no output needs", 0, true, eliminate_dead_code, 1},
       // Again from the start: what rules simplify can be folded, merged and simplified further.
       {"cse", "merges equal constants and equal nodes", 1, false, eliminate_common_subexpressions, 2},
+      {"branches", "computes without an If what both of its branches do", 1, false, merge_equal_branches, 2},
       {"rules", "applies the rewrite rules", 1, false, rewrite_by_rules, 2, Tier::kReassociate},
       {"volumes", "makes convolutions of images of those of volumes", 1, false, rewrite_volumes, 2,
        Tier::kReassociate},

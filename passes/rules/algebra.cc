@@ -112,6 +112,38 @@ ValueId build_affine(Rewriter& rewriter) {
   return rewriter.emit("Add", {rewriter.emit("Mul", {rewriter.value("x"), factor}), shift});
 }
 
+// a - x and constants ---------------------------------------------------------------------------------------
+
+/// a + b of (a - x) + b; b - a of b - (x + a) and b - (a - x).
+Tensor minuend(const Match& match) {
+  const Tensor &a = match.constant("a"), &b = match.constant("b");
+  const Shape shape = ir::broadcast(a.shape(), b.shape());
+  const double sign = match.is("outer", "Add") ? 1 : -1;
+  return computed({a.element(), shape}, [&](std::int64_t i) {
+    return sign * a.real_at(position_under(a.shape(), shape, i)) +
+           b.real_at(position_under(b.shape(), shape, i));
+  });
+}
+
+std::string guard_minuend(const Match& match) {
+  if (!is_real(match)) return std::string(kNotReal);
+  const Tensor together = minuend(match);
+  if (match.shape("inner") != match.result_type().shape ||
+      together.count() > match.constant(larger(match, "a", "b")).count()) {
+    return std::string(kEnlarged);
+  }
+  const bool kept =
+      all_finite(together) || !all_finite(match.constant("a")) || !all_finite(match.constant("b"));
+  return kept ? unless_decisions_stay(match) : std::string(kLeaveRange);
+}
+
+ValueId build_minuend(Rewriter& rewriter) {
+  const ValueId together = rewriter.add_constant(minuend(rewriter), larger(rewriter, "a", "b"));
+  const bool adds = rewriter.is("outer", "Sub") && rewriter.is("inner", "Sub");
+  if (adds) return rewriter.emit("Add", {rewriter.value("x"), together});
+  return rewriter.emit("Sub", {together, rewriter.value("x")});
+}
+
 // Sums of multiples -----------------------------------------------------------------------------------------
 
 /// a + b, or a + 1.
@@ -318,6 +350,13 @@ const RuleTable& algebra_rules() {
         // (x * a + b) * c -> x * (a * c) + b * c; also with quotients in place of products
         {"affine-constants", tier, op("Mul", {sum, b}, "outer"), guard_affine, build_affine},
         {"affine-constants", tier, op("Div", {sum, b}, "outer"), guard_affine, build_affine},
+        // (a - x) + b -> (a + b) - x; b - (x + a) -> (b - a) - x; b - (a - x) -> x + (b - a)
+        {"minuend-constants", tier, op("Add", {op("Sub", {a, x}, "inner"), b}, "outer"), guard_minuend,
+         build_minuend},
+        {"minuend-constants", tier, op("Sub", {b, op("Add", {x, a}, "inner")}, "outer"), guard_minuend,
+         build_minuend},
+        {"minuend-constants", tier, op("Sub", {b, op("Sub", {a, x}, "inner")}, "outer"), guard_minuend,
+         build_minuend},
         // x * a + x * b -> x * (a + b)
         {"sum-of-multiples", tier, op("Add", {multiple, op("Mul", {x, b})}), guard_multiples,
          build_multiples},

@@ -308,6 +308,22 @@ ValueId build_chain(Rewriter& rewriter) {
   return rewriter.emit("Conv", std::move(operands), rewriter.attributes(behind ? "first" : "second"));
 }
 
+// Conv(x, 1) -> x -------------------------------------------------------------------------------------------
+
+std::string guard_identity(const Match& match) {
+  if (!keeps_type(match, "x") || !is_one_pixel(ir::window_of(match.attributes("first"))))
+    return "the window takes more than one pixel, or another one";
+  const std::vector<double> ones(static_cast<std::size_t>(std::int64_t{match.shape("w")[0]}), 1.0);
+  const Tensor identity = operand_branch(match, ones).weights;
+  const Tensor& w = match.constant("w");
+  for (std::int64_t i = 0; i < w.count(); ++i) {
+    if (w.real_at(i) != identity.real_at(i)) return "the weights are not the identity";
+  }
+  return "";
+}
+
+ValueId build_identity(Rewriter& rewriter) { return rewriter.value("x"); }
+
 // -Conv(x, W) -> Conv(x, -W) --------------------------------------------------------------------------------
 
 ValueId build_opposite(Rewriter& rewriter, bool with_bias) {
@@ -348,6 +364,8 @@ const RuleTable& convolution_rules() {
          guard_one_weight, build_one_weight},
         // Conv(Conv(x, W, b), V, c) -> Conv(x, V W, V b + c), where W or V takes one pixel
         {"conv-of-conv", tier, op("Conv", {first, v, c}, "second"), guard_chain, build_chain, true},
+        // Conv(x, 1) -> x; the model multiplies what is infinite by zeros too
+        {"identity-weights", tier, op("Conv", {x, w}, "first"), guard_identity, build_identity, true},
         // Conv(-x, W, b) -> Conv(x, -W, b)
         {"neg-before-conv", Tier::kExact, one_of(either, {op("Neg", {x}), w, any("b").optional()}, "conv"),
          nullptr, build_opposite_operand},

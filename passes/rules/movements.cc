@@ -78,6 +78,35 @@ ValueId build_joined(Rewriter& rewriter) {
   return rewriter.emit("Concat", values, rewriter.attributes("concat"));
 }
 
+// Concat(Concat(a, b), c) -> Concat(a, b, c) ----------------------------------------------------------------
+
+/// The Concat along the same axis that computes an operand for this reader alone.
+const ir::Node* nested(const Match& match, ValueId operand) {
+  const ir::NodeId producer = match.graph().value(operand).producer;
+  if (!producer.valid() || match.graph().use_count(operand) != 1) return nullptr;
+  const ir::Node& node = match.graph().node(producer);
+  if (!is_operator(node, "Concat") || node.form) return nullptr;
+  const int axis = ir::normalise_axis(node.attributes.int_of("axis"), match.type("concat").rank());
+  return static_cast<std::size_t>(axis) == concat_axis(match) ? &node : nullptr;
+}
+
+std::string guard_nested(const Match& match) {
+  const std::vector<ValueId>& operands = match.node("concat").operands;
+  const bool any = std::any_of(operands.begin(), operands.end(),
+                               [&](ValueId operand) { return nested(match, operand) != nullptr; });
+  return any ? "" : "no operand is a Concat of its own";
+}
+
+ValueId build_nested(Rewriter& rewriter) {
+  std::vector<ValueId> all;
+  for (const ValueId operand : rewriter.node("concat").operands) {
+    const ir::Node* inner = nested(rewriter, operand);
+    if (inner) all.insert(all.end(), inner->operands.begin(), inner->operands.end());
+    if (!inner) all.push_back(operand);
+  }
+  return rewriter.emit("Concat", std::move(all), rewriter.attributes("concat"));
+}
+
 // Concat(a, b)[within b] -> b[...] --------------------------------------------------------------------------
 
 /// The operand of the Concat that all elements of a slice lie in, and what they are of it.
@@ -240,6 +269,8 @@ const RuleTable& movement_rules() {
     RuleTable table = {
         // Concat(x[a:b], x[b:c]) -> x[a:c]; Concat(Split(x)) -> x
         {"concat-of-slices", exact, op_of_any("Concat", "concat"), guard_joined, build_joined},
+        // Concat(Concat(a, b), c) -> Concat(a, b, c)
+        {"concat-of-concat", exact, op_of_any("Concat", "concat"), guard_nested, build_nested},
         // Concat(a, b)[within b] -> b[...]; Split(Concat(a, b)) -> a, b
         {"slice-of-concat", exact, slice_of(op_of_any("Concat", "concat").shared()), guard_inside,
          build_inside},

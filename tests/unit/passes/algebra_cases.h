@@ -16,6 +16,11 @@ inline std::vector<RuleCase> algebra_cases() {
     for (const char* nodes : {"t = Div(w_a, x) y = Div(t, w_b)", "t = Div(w_a, x) y = Mul(t, w_b)"})
       cases.push_back({"numerator-constants", unary(nodes, more)});
   }
+  for (const char* nodes : {"t = Sub(w_a, x) y = Add(t, w_b)", "t = Add(x, w_a) y = Sub(w_b, t)",
+                            "t = Sub(w_a, x) y = Sub(w_b, t)"}) {
+    cases.push_back({"minuend-constants", unary(nodes, ab)});
+    cases.push_back({"minuend-constants", unary(nodes, each)});
+  }
   for (const char* nodes : {"t = Mul(x, w_a) u = Add(t, w_b) y = Mul(u, w_c)",
                             "t = Div(x, w_a) u = Add(t, w_b) y = Div(u, w_c)"}) {
     cases.push_back({"affine-constants", unary(nodes, ", T w_a, T w_b, T w_c")});
@@ -98,6 +103,8 @@ inline std::vector<RuleCase> movement_pair_cases() {
   return {
       {"concat-of-slices",
        unary("a = Slice(x, s0, s8) b = Slice(x, s8, s20) y = Concat<axis = 0>(a, b)", "", head)},
+      {"concat-of-concat",
+       "g (T[8] x, T[12] z) => (T[28] y) { t = Concat<axis = 0>(z, x) y = Concat<axis = 0>(x, t) }"},
       {"slice-of-concat",
        "g (T[8] x, T[12] z) => (T[4] y) " + head + "{ t = Concat<axis = 0>(z, x) y = Slice(t, s4, s8) }"},
       {"pad-of-pad", "g (T[20] x) => (T[26] y) " + pads + "{ t = Pad(x, p) y = Pad(t, q) }"},
@@ -179,6 +186,7 @@ inline std::vector<RuleCase> convolution_cases() {
       {"convolutions-of-one-weight",
        "g (T[1,2,6] n_x, T[1,2,6] n_z, T[3,2,3] n_w) => (T[1,3,4] y) {"
        " s = Conv(n_x, n_w) t = Conv(n_z, n_w) y = Add(s, t) }"},
+      {"identity-weights", "g (T[2,1,5] x, T[1,1,1] w) => (T[2,1,5] y) { y = Conv(x, w) }", {{"w", 1}}},
       {"conv-of-conv",
        "g (T[1,2,6] n_x, T[6,2,3] w_w, T[6] w_b, T[3,6,1] w_v) => (T[1,3,6] y) {"
        " t = Conv<pads = [1,1]>(n_x, w_w, w_b) y = Conv(t, w_v) }"},

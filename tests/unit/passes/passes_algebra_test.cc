@@ -63,6 +63,16 @@ TEST(AffineChains, RefuseInfinityAndLargeAddends) {
   expect_refuses("affine-constants", graph(nodes, kRows), "enlarge");
 }
 
+TEST(Minuends, Meet) {
+  expect_fires("minuend-constants", graph("t = Sub(a, x) y = Add(t, b)", kNumbers), "Sub");
+  expect_fires("minuend-constants", graph("t = Add(x, a) y = Sub(c, t)", kRows), "Sub");
+  expect_fires("minuend-constants", graph("t = Sub(a, x) y = Sub(c, t)", kRows), "Add");
+  expect_refuses("minuend-constants", graph("t = Sub(a, x) y = Add(t, b)", kRows), "enlarge");
+  expect_refuses("minuend-constants", graph("t = Sub(a, x) y = Add(t, a)", "float a = {3e38}"), "range");
+  expect_refuses("minuend-constants", graph("t = Sub(a, x) y = Sub(a, t)", "int32 a = {3}", "int32"),
+                 "integers");
+}
+
 TEST(SumsOfMultiples, HaveOneFactor) {
   expect_fires("sum-of-multiples", graph("t = Mul(x, a) u = Mul(x, b) y = Add(t, u)", kNumbers), "Mul");
   expect_fires("sum-of-multiples", graph("t = Mul(x, a) u = Mul(x, c) y = Add(u, t)", kRows), "Mul");

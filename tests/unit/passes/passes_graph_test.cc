@@ -1,5 +1,7 @@
 // Passes over whole graphs: folding, common subexpressions, captures of Ifs, 16-bit floats, the manager.
 
+#include <regex>
+
 #include "ir/graph/operator.h"
 #include "tests/unit/passes/pass_fixture.h"
 
@@ -162,6 +164,31 @@ TEST(Captures, ConstantsMoveIntoTheBranches) {
   EXPECT_EQ(node.operands.size(), 2u) << "the condition and x";
   EXPECT_EQ(node.subgraphs[0].inputs().size(), 1u);
   expect_same(before, graph, 0);
+}
+
+/// An If whose branches compute these nodes of x.
+std::string branches(const std::string& then_nodes, const std::string& else_nodes) {
+  return "g (bool c, float[2] x) => (float[2] y) { y = If (c) <then_branch = a () => (float[2] p) { " +
+         then_nodes + " }, else_branch = b () => (float[2] q) { " + else_nodes + " }> }";
+}
+
+TEST(Branches, ThatComputeTheSameNeedNoIf) {
+  const auto left = [](const std::string& text) {
+    ir::Graph graph = parse(text);
+    const ir::Graph before = graph;
+    run_pass(graph, "branches");
+    expect_same(before, graph, 0);
+    return operators(graph);
+  };
+  EXPECT_EQ(left(branches("e = Neg(x) p = Mul(e, x)", "f = Neg(x) q = Mul(f, x)")), "Neg Mul");
+  EXPECT_EQ(left(branches("e = Neg(x) p = Mul(e, x)", "f = Neg(x) q = Mul(f, f)")), "If");
+  EXPECT_EQ(left(branches("e = Neg(x) p = Mul(e, x)", "f = Abs(x) q = Mul(f, x)")), "If");
+  EXPECT_EQ(left(branches("p = LeakyRelu<alpha = 0.1>(x)", "q = LeakyRelu<alpha = 0.2>(x)")), "If");
+  const auto added = [](const std::string& k) {
+    return "k = Constant<value_float = " + k + ">() p = Add(x, k)";
+  };
+  EXPECT_EQ(left(branches(added("1.5"), std::regex_replace(added("1.5"), std::regex("p ="), "q ="))), "Add");
+  EXPECT_EQ(left(branches(added("1.5"), std::regex_replace(added("2.5"), std::regex("p ="), "q ="))), "If");
 }
 
 TEST(Captures, NestedIfsWithKnownConditionsDisappear) {

@@ -62,6 +62,15 @@ TEST(ConcatOfSlices, StaysWherePartsAreNoNeighbours) {
       reason);
 }
 
+TEST(ConcatOfConcat, IsOne) {
+  expect_leaves("concat-of-concat",
+                graph("t = Concat<axis = 0>(z, x) y = Concat<axis = -2>(x, t, z)", "[16,4]"), "Concat");
+  expect_refuses("concat-of-concat", graph("t = Concat<axis = 1>(x, x) y = Concat<axis = 0>(t, t)", "[12,8]"),
+                 "of its own");
+  expect_refuses("concat-of-concat", graph("t = Concat<axis = 0>(x, z) y = Concat<axis = 0>(t, t)", "[16,4]"),
+                 "of its own");
+}
+
 TEST(SliceOfConcat, IsThatOfOneOperand) {
   expect_leaves("slice-of-concat", graph("t = Concat<axis = 0>(x, z) y = Slice(t, zero, six, zero)", "[6,4]"),
                 "");

@@ -148,8 +148,7 @@ std::string branches(const std::string& first, const std::string& second, const 
 
 TEST(Branches, OfUnlikeWindows) {
   const std::string rule = "convolutions-of-one-operand", five = "float[6,4,5,5] w_w, ";
-  expect_fires(rule, branches("pads = [2,2,2,2]", "pads = [1,1,1,1]", five + "float[6,4,3,3] w_v"),
-               "Conv");
+  expect_fires(rule, branches("pads = [2,2,2,2]", "pads = [1,1,1,1]", five + "float[6,4,3,3] w_v"), "Conv");
   expect_fires(rule,
                branches("pads = [0,1,0,1]", "pads = [2,2,2,2]", "float[6,4,1,3] w_w, float[6,4,5,5] w_v"),
                "Conv");
@@ -193,6 +192,18 @@ TEST(Branches, TheOperandItself) {
                  "g (float[1,4,1] x, float[4,4,1] w_w) => (float[1,4,1] y) { s = Conv<strides = [2]>(x, w_w)"
                  " y = Add(x, s) }",
                  "strides");
+}
+
+TEST(Convolutions, ThatDoNothing) {
+  const auto of = [](const std::string& weights) {
+    return "g (float[1,2,6] x) => (float[1,2,6] y) <float[2,2,1] w = {" + weights + "}> { y = Conv(x, w) }";
+  };
+  expect_fires("identity-weights", of("1.0, 0.0, 0.0, 1.0"), "");
+  expect_refuses("identity-weights", of("0.0, 1.0, 1.0, 0.0"), "not the identity");
+  expect_fires(
+      "identity-weights",
+      "g (float[1,2,6] x) => (float[1,2,6] y) <float[2,1,1] w = {1.0, 1.0}> { y = Conv<group = 2>(x, w) }",
+      "");
 }
 
 TEST(Convolutions, OfOneWeight) {
@@ -270,6 +281,20 @@ TEST(ConstantsGoPast, ReluIntoTheWeights) {
       " t = MatMul(x, w_w) s = Add(t, w_b) u = Relu(s) y = Mul(u, c) }");
   run_pass(graph, "rules");
   EXPECT_EQ(operators(graph), "MatMul Add Relu");
+}
+
+/// Normalisation between two layers: the scale goes into the weights behind, the shift becomes their bias.
+TEST(ConstantsGoPast, NothingThatALaterLayerTakes) {
+  ir::Graph graph = parse(
+      "g (float[5,4] x, float[4,8] w_w, float[8] w_b, float[8] w_s, float[8] w_t, float[8,3] w_v, float[3] "
+      "w_c)"
+      " => (float[5,3] y) { p = Gemm(x, w_w, w_b) r = Relu(p) s = Mul(r, w_s) t = Add(s, w_t)"
+      " y = Gemm(t, w_v, w_c) }");
+  prepare(graph);
+  const ir::Graph before = graph;
+  run_pass(graph, "rules");
+  EXPECT_EQ(operators(graph), "MatMul Add Relu MatMul Add");
+  expect_same(before, graph, 2e-5);
 }
 
 TEST(ConstantsGoPast, Concat) {
