@@ -1,8 +1,10 @@
 #include "ir/graph/inline.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/diagnostics.h"
+#include "ir/graph/operator.h"
 
 namespace gcompile::ir {
 
@@ -32,8 +34,11 @@ std::vector<ValueId> inline_graph(Graph& into, const Graph& body, std::span<cons
     copy.subgraphs = node.subgraphs;
     copy.form = node.form;
     copy.origins = node.origins;
+    const bool has_all =
+        std::all_of(node.results.begin(), node.results.end(), [](ValueId result) { return result.valid(); });
+    // A result that the model does not want keeps its slot, of the type that it would have; nobody uses it.
+    if (!has_all) infer_node(into, added);
     for (std::size_t i = 0; i < node.results.size(); ++i) {
-      // A result that the model does not want keeps its slot; nobody uses it.
       if (!node.results[i].valid()) continue;
       const Value& from = body.value(node.results[i]);
       Value& to = into.value(copy.results[i]);

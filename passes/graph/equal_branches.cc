@@ -71,6 +71,10 @@ class Comparison {
 bool has_equal_branches(const Graph& graph, const Node& node) {
   if (node.subgraphs.size() != 2 || node.form || node.op != &ir::operator_named("If")) return false;
   const Graph& branch = node.subgraphs[0];
+  for (const ValueId id : branch.values()) {
+    // Sizes that only a run knows are not copied.
+    if (branch.value(id).sizes || branch.value(id).fractions) return false;
+  }
   if (!Comparison(branch, node.subgraphs[1]).are_alike()) return false;
   for (std::size_t i = 0; i < node.results.size(); ++i) {
     if (!node.results[i].valid()) continue;

@@ -6,6 +6,40 @@
 #include "passes/rules/support.h"
 
 namespace gcompile::passes {
+
+bool is_never_negative(const ir::Graph& graph, ir::ValueId value) {
+  std::vector<ir::ValueId> open = {value};
+  for (int steps = 0; !open.empty(); ++steps) {
+    constexpr int kLimit = 16;
+    const ir::ValueId next = open.back();
+    open.pop_back();
+    if (const ir::Tensor* constant = graph.constant(next)) {
+      for (std::int64_t i = 0; i < constant->count(); ++i) {
+        if (std::signbit(constant->real_at(i)) && !std::isnan(constant->real_at(i))) return false;
+      }
+      continue;
+    }
+    const ir::NodeId producer = graph.value(next).producer;
+    const bool is_real = ir::is_float(graph.value(next).type.element);  // integers wrap
+    if (!producer.valid() || !is_real || steps == kLimit) return false;
+    const ir::Node& node = graph.node(producer);
+    const auto is = [&](std::string_view name) { return is_operator(node, name); };
+    const bool is_square = is("Mul") && node.operands[0] == node.operands[1];
+    if (is_square || is("Exp") || is("Abs") || is("Sigmoid") || is("Softmax") || is("ReduceSumSquare") ||
+        is("ReduceL2")) {
+      continue;
+    }
+    if (is("Add") || is("Mul") || is("Max")) {
+      open.insert(open.end(), node.operands.begin(), node.operands.end());
+    } else if (is("ReduceMean") || is("ReduceSum") || is("Reshape") || is("Cast")) {
+      open.push_back(node.operands[0]);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
 namespace {
 
 using ir::Scalar;

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "ir/ops/window.h"
-#include "passes/rules/constant_products.h"
 #include "passes/rules/support.h"
 
 namespace gcompile::passes {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "ir/ops/support.h"
 #include "passes/rules/support.h"
 
 namespace gcompile::passes {
@@ -18,8 +17,7 @@ using Ints = std::vector<std::int64_t>;
 const Shape& shape_of(const Match& match, ValueId id) { return match.graph().value(id).type.shape; }
 
 std::size_t concat_axis(const Match& match) {
-  const ir::Attributes& attributes = match.attributes("concat");
-  return static_cast<std::size_t>(ir::normalise_axis(attributes.int_of("axis"), match.type("concat").rank()));
+  return axis_of(match.attributes("concat"), match.type("concat").rank());
 }
 
 // Concat(x[a:b], x[b:c]) -> x[a:c] --------------------------------------------------------------------------
@@ -86,8 +84,7 @@ const ir::Node* nested(const Match& match, ValueId operand) {
   if (!producer.valid() || match.graph().use_count(operand) != 1) return nullptr;
   const ir::Node& node = match.graph().node(producer);
   if (!is_operator(node, "Concat") || node.form) return nullptr;
-  const int axis = ir::normalise_axis(node.attributes.int_of("axis"), match.type("concat").rank());
-  return static_cast<std::size_t>(axis) == concat_axis(match) ? &node : nullptr;
+  return axis_of(node.attributes, match.type("concat").rank()) == concat_axis(match) ? &node : nullptr;
 }
 
 std::string guard_nested(const Match& match) {

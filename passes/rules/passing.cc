@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/ops/support.h"
 #include "passes/rules/support.h"
 
 namespace gcompile::passes {
@@ -88,8 +87,7 @@ ValueId build_past(Rewriter& rewriter) {
 // Concat ----------------------------------------------------------------------------------------------------
 
 std::size_t concat_axis(const Match& match) {
-  const std::int64_t axis = match.attributes("concat").int_of("axis");
-  return static_cast<std::size_t>(ir::normalise_axis(axis, match.type("concat").rank()));
+  return axis_of(match.attributes("concat"), match.type("concat").rank());
 }
 
 std::string guard_concat(const Match& match) {

@@ -54,6 +54,11 @@ ir::ValueId emit_slice(Rewriter& rewriter, ir::ValueId value, const Strided& sli
 /// Axes in [0, rank), in the given order.
 std::vector<std::int64_t> normalised(std::vector<std::int64_t> axes, int rank);
 
+/// The shape of what two constants are together, element by element.
+ir::Shape joint_shape(const ir::Shape& a, const ir::Shape& b);
+/// The attribute "axis" of what has so many axes, counted from the first.
+std::size_t axis_of(const ir::Attributes& attributes, int rank);
+
 /// A tensor of floats whose elements are computed in double and rounded once.
 template <class Element>
 ir::Tensor computed(const ir::TensorType& type, Element element) {
@@ -61,5 +66,23 @@ ir::Tensor computed(const ir::TensorType& type, Element element) {
   for (std::int64_t i = 0; i < out.count(); ++i) out.set(i, ir::Scalar::of_real(type.element, element(i)));
   return out;
 }
+
+// Products and sums of weights, computed in double and rounded once.
+
+/// Whether the compiler has the time for a product of (rows, depth) and (depth, columns).
+bool is_affordable(std::int64_t rows, std::int64_t depth, std::int64_t columns);
+/// The product of two matrices.
+ir::Tensor product_of(const ir::Tensor& a, const ir::Tensor& b);
+/// Whether the product can stand for its factors: it is finite, and the largest weight of each column is a
+/// normal number (DESIGN law 5), unless b has zeros alone there.
+bool keeps_columns(const ir::Tensor& product, const ir::Tensor& a, const ir::Tensor& b);
+/// The sum of two tensors of one type.
+ir::Tensor sum_of(const ir::Tensor& a, const ir::Tensor& b);
+
+/// The constant bound to `name` as one value for each element of the last axis of the value bound to `of`.
+std::optional<std::vector<double>> column_bias(const Match& match, std::string_view name,
+                                               std::string_view of);
+/// A row times a matrix.
+ir::Tensor row_times(const std::vector<double>& row, const ir::Tensor& matrix);
 
 }  // namespace gcompile::passes

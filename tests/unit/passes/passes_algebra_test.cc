@@ -91,7 +91,7 @@ TEST(SumsOfMultiples, RefuseOtherSignsSmallFactorsAndIntegers) {
   expect_refuses("multiple-and-itself", graph("t = Mul(x, a) y = Add(x, t)", "float a = {-0.5}"), "one sign");
   expect_refuses("common-factor", graph("t = Mul(x, c) u = Mul(z, c) y = Add(t, u)", kNumbers), "below 1");
   expect_refuses("twice", "g (int32[2] x) => (int32[2] y) { y = Add(x, x) }", "integers");
-  // Of different numbers, and with another reader.
+  // Multiples of different numbers, and one with another reader.
   expect_refuses("sum-of-multiples", graph("t = Mul(x, a) u = Mul(z, b) y = Add(t, u)", kNumbers), "");
   expect_refuses("common-factor", graph("t = Mul(x, a) u = Mul(z, a) v = Add(t, u) y = Add(v, t)", kNumbers),
                  "");
