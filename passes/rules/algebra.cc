@@ -244,6 +244,12 @@ std::string guard_difference(const Match& match) {
   return is_real(match) ? unless_decisions_stay(match) : "";
 }
 
+/// -(x + c), as (-c) - x.
+ValueId build_opposite_minuend(Rewriter& rewriter) {
+  const ValueId c = rewriter.add_constant(negated(rewriter.constant("c")), "c");
+  return rewriter.emit("Sub", {c, rewriter.value("x")});
+}
+
 void add_signs(RuleTable& table) {
   const Tier exact = Tier::kExact;
   const Pattern x = any("x"), y = any("y"), c = constant("c");
@@ -266,6 +272,9 @@ void add_signs(RuleTable& table) {
   }
   // Abs(-x) -> Abs(x)
   table.push_back({"abs-of-neg", exact, op("Abs", {minus_x.shared()}), nullptr, build_of_one<kAbs>});
+  // -(x + c) -> (-c) - x, but for the sign of zero
+  table.push_back({"neg-of-sum", Tier::kReassociate, op("Neg", {op("Add", {x, c})}), guard_difference,
+                   build_opposite_minuend});
   // -(y - x) -> x - y, but for the sign of zero
   table.push_back({"neg-of-difference", Tier::kReassociate, op("Neg", {op("Sub", {y, x})}), guard_difference,
                    build_of_two<kSub>});

@@ -78,10 +78,19 @@ std::string guard_mean(const Match& match) {
 ValueId build_past(Rewriter& rewriter) {
   const ir::Node& inner = rewriter.node("inner");
   const std::string_view op = rewriter.graph().node(rewriter.root()).op->name;
+  std::vector<ValueId> operands = inner.operands;
   const ir::Attributes attributes = inner.attributes;
-  const std::string_view name = inner.op->name;
-  const ValueId scaled = rewriter.emit(op, {rewriter.value("x"), rewriter.value("c")});
-  return rewriter.emit(name, {scaled}, attributes);
+  operands[0] = rewriter.emit(op, {rewriter.value("x"), rewriter.value("c")});
+  return rewriter.emit(inner.op->name, std::move(operands), attributes);
+}
+
+/// A mean over pixels; it keeps its axes, so that the factors are those of the same channels.
+std::string guard_reduced(const Match& match) {
+  if (!match.has("axes") || !match.attributes("inner").flag("keepdims")) return "the mean drops axes";
+  for (const std::int64_t axis : normalised(ints_of(match, "axes"), match.type("x").rank())) {
+    if (axis == 1) return "a mean of channels";
+  }
+  return guard_mean(match);
 }
 
 // Concat ----------------------------------------------------------------------------------------------------
@@ -140,9 +149,12 @@ const RuleTable& passing_rules() {
       table.push_back({"scale-past-map", Tier::kReassociate,
                        op(scale, {one_of({"Relu", "MaxPool"}, {x}, "inner"), c}), guard_map, build_past,
                        true});
-      // AveragePool(x) * c -> AveragePool(x * c)
+      // AveragePool(x) * c -> AveragePool(x * c), ReduceMean(x) * c -> ReduceMean(x * c)
       table.push_back({"scale-past-mean", Tier::kReassociate, op(scale, {op("AveragePool", {x}, "inner"), c}),
                        guard_mean, build_past, true});
+      const Pattern mean = op("ReduceMean", {x, constant("axes").optional()}, "inner");
+      table.push_back(
+          {"scale-past-mean", Tier::kReassociate, op(scale, {mean, c}), guard_reduced, build_past, true});
     }
     // Concat(x, y) * c -> Concat(x * c, y * c), and with quotients and sums
     for (const std::string_view map : {"Mul", "Div", "Add"}) {

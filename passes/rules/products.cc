@@ -272,8 +272,8 @@ std::size_t gathered_axis(const Match& match) {
 std::string guard_gather(const Match& match) {
   if (match.shape("w").size() != 2) return "the weights are not a matrix";
   if (!keeps_shape(match)) return "the addition enlarges the product";
-  if (!ir::always_less(match.result_type().count(), match.type("product").count()))
-    return "no fewer elements are taken than there are";
+  const Dim taken = match.result_type().count(), all = match.type("product").count();
+  if (taken == all || !ir::always_less_equal(taken, all)) return "no fewer elements are taken than there are";
   const std::size_t indices = match.shape("indices").size();
   const bool is_column = gathered_axis(match) + 1 == match.shape("product").size();
   if (is_column) {

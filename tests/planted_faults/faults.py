@@ -18,6 +18,8 @@ def fault(name, file, old, new, *tests):
 
 IDENTITY, ARITHMETIC = "passes/rules/identity.cc", "passes/rules/arithmetic.cc"
 WEIGHTS, REDUCE = "passes/rules/weights.cc", "passes/rules/reduce.cc"
+ALGEBRA, MOVEMENTS, POOLS = "passes/rules/algebra.cc", "passes/rules/movements.cc", "passes/rules/pools.cc"
+PRODUCTS, CONVOLUTIONS = "passes/rules/products.cc", "passes/rules/convolutions.cc"
 
 RULES = [
     fault("rules/neutral-element", IDENTITY,
@@ -62,6 +64,22 @@ RULES = [
     fault("rules/axes-that-are-left", REDUCE,
           "if (!std::binary_search(inner.begin(), inner.end(), i)) left.push_back(i);", "left.push_back(i);",
           "passes_identity_test"),
+    fault("rules/factors-of-one-sign", ALGEBRA,
+          "if (!(factors.real_at(i) * sign > 0)) return", "if (!(factors.real_at(i) * sign >= 0)) return",
+          "passes_algebra_test"),
+    fault("rules/neighbours-in-concat", MOVEMENTS,
+          "parts.back().start + *parts.back().count == part.start", "parts.back().start + *parts.back().count >= part.start",
+          "passes_movements_test"),
+    fault("rules/start-in-operand", MOVEMENTS,
+          "slice->start[axis] -= begin;", "slice->start[axis] -= begin / 2;", "passes_movements_test"),
+    fault("rules/window-of-pools", POOLS,
+          "(out.kernel[i] - 1) * stride + inner.kernel[i];", "out.kernel[i] * stride + inner.kernel[i] - 1;",
+          "passes_movements_test"),
+    fault("rules/columns-of-slice", PRODUCTS,
+          "{{0, slice.start[last]}, {1, slice.step[last]}}", "{{0, 0}, {1, slice.step[last]}}", "passes_movements_test"),
+    fault("rules/taps-of-branch", CONVOLUTIONS,
+          "(inset.first + rest % from[axis] * inset.step) * stride;", "(inset.first + rest % from[axis]) * stride;",
+          "passes_products_test"),
     fault("rules/channel-of-group", WEIGHTS,
           "want_outer ? outer : outer / outer_per_group_ * inner_ + inner", "want_outer ? outer : inner",
           "passes_weights_test"),

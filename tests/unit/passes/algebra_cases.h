@@ -86,6 +86,7 @@ inline std::vector<RuleCase> sign_cases() {
       {"neg-of-multiple", unary("t = Div(x, w_c) y = Neg(t)", w)},
       {"neg-of-multiple", unary("t = Div(w_c, x) y = Neg(t)", w)},
       {"abs-of-neg", unary("t = Neg(x) y = Abs(t)")},
+      {"neg-of-sum", unary("t = Add(x, w_c) y = Neg(t)", w)},
       {"neg-of-difference", unary("t = Sub(z, x) y = Neg(t)", z)},
       {"neg-into-product", matrices + "t = Neg(x) y = MatMul(t, w_w) }"},
       {"neg-of-product", matrices + "t = MatMul(x, w_w) y = Neg(t) }"},
@@ -174,6 +175,9 @@ inline std::vector<RuleCase> convolution_cases() {
       "g (T[1,2,6] n_x, T[2,2,3] w_w, T[2,1] w_f, T[2,1] w_s) => (T[1,2,6] y) {"
       " s = Conv<pads = [1,1]>(n_x, w_w) ";
   const std::string absorbed = "g (T[1,2,6] x, T[3,2,3] w_w, T c) => (T[1,3,4] y) { s = Conv(x, w_w) ";
+  const std::string reduced =
+      "g (T[1,2,6] n_x, T[3,2,3] w_w, T c) => (T[1,3,1] y) <int64[1] a = {-1}> {"
+      " s = Conv(n_x, w_w) t = ReduceMean(s, a) ";
   const std::string concat =
       "g (T[1,2,6] x, T[3,2,3] w_w, T[2,2,3] w_v, T[5,1] w_c) => (T[1,5,4] y) {"
       " s = Conv(x, w_w) t = Conv(x, w_v) u = Concat<axis = 1>(s, t) y = ";
@@ -201,6 +205,8 @@ inline std::vector<RuleCase> convolution_cases() {
       {"scale-past-mean",
        absorbed + "t = AveragePool<kernel_shape = [3], pads = [1,1]>(s) y = Div(t, c) }",
        {{"c", -3}}},
+      {"scale-past-mean", reduced + "y = Mul(t, c) }", {{"c", -0.3}}},
+      {"scale-past-mean", reduced + "y = Div(t, c) }", {{"c", -3}}},
       {"constant-past-concat", concat + "Mul(u, w_c) }"},
       {"constant-past-concat", concat + "Div(u, w_c) }"},
       {"constant-past-concat", concat + "Add(u, w_c) }"},

@@ -107,6 +107,7 @@ TEST(Signs, GoIntoTheirNeighbours) {
     expect_fires("neg-into-factor", graph("t = Neg(x) y = Mul(c, t)", c, type), "Mul");
     expect_fires("neg-of-multiple", graph("t = Mul(x, c) y = Neg(t)", c, type), "Mul");
     expect_fires("abs-of-neg", graph("t = Neg(x) y = Abs(t)", c, type), "Abs");
+    expect_fires("neg-of-sum", graph("t = Add(x, c) y = Neg(t)", c, type), "Sub");
     expect_fires("neg-of-difference", graph("t = Sub(x, z) y = Neg(t)", c, type), "Sub");
   }
   expect_fires("signs-cancel", graph("s = Neg(x) t = Neg(z) y = Div(s, t)", kNumbers), "Div");

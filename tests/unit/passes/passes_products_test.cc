@@ -258,6 +258,7 @@ TEST(ConstantsGoPast, ReluAndPools) {
   expect_fires("scale-past-map", scaled("Relu", "6,6", positive), "Conv Mul Relu");
   expect_fires("scale-past-map", scaled(largest, "7,7", positive, "y = Div(u, c)"), "Conv Div MaxPool");
   expect_fires("scale-past-mean", scaled(mean, "3,3", mixed), "Conv Mul AveragePool");
+  expect_fires("scale-past-mean", scaled("GlobalAveragePool", "1,1", mixed), "Conv Mul ReduceMean");
   expect_refuses("scale-past-map", scaled("Relu", "6,6", mixed), "positive");
   expect_refuses("scale-past-map", scaled("Relu", "6,6", positive, "v = Mul(u, c) y = Add(u, v)"), "");
   expect_refuses("scale-past-map",
