@@ -125,7 +125,7 @@ class FactorStore {
     const std::vector<ir::Use>& uses = graph_.value(to).uses;
     const auto outputs =
         std::count_if(uses.begin(), uses.end(), [](const ir::Use& use) { return !use.node.valid(); });
-    if (outputs != 1 || graph_.is_output(*from)) return;
+    if (outputs != 1 || graph_.is_output(*from) || graph_.is_input(to)) return;
     other_of_state_[*from] = to;
     other_of_state_[to] = *from;
   }

@@ -79,13 +79,13 @@ def case_choices(world):
 
 
 def sliding(reader):
-    """The last two lines of an image go before the next ones. `reader` makes y of `joined`."""
+    """The last two lines of an image go before the next one. `reader` makes y of `joined`."""
     model = Model()
-    model.inputs = ["float[1,64,2,16] x", "float[1,64,2,16] cache"]
-    model.outputs = ["float[1,64,2,16] y", "float[1,64,2,16] next"]
+    model.inputs = ["float[1,64,1,16] x", "float[1,64,2,16] cache"]
+    model.outputs = ["float[1,64,1,16] y", "float[1,64,2,16] next"]
     model.constant("w", "float", (64, 64, 3, 3))
-    model.constants += ["int64[1] two = {2}", "int64[1] four = {4}", "int64[1] axis = {2}"]
-    model.nodes = ["joined = Concat<axis = 2>(cache, x)", *reader, "next = Slice(joined, two, four, axis)"]
+    model.constants += ["int64[1] zero = {0}", "int64[1] one = {1}", "int64[1] three = {3}", "int64[1] axis = {2}"]
+    model.nodes = ["joined = Concat<axis = 2>(cache, x)", *reader, "next = Slice(joined, one, three, axis)"]
     return model
 
 
@@ -99,7 +99,7 @@ def case_sliding(world):
         project = compiled(world, precision, sliding([CONVOLUTION, "y = Relu(c)"]), *options, "--precision", precision)
         equal(states_of(project), [element], f"states of {precision}")
         verified(world, world.folder / f"{precision}.onnxtxt", "--state", "cache=next", "--precision", precision)
-    summed = sliding([CONVOLUTION, "last = Slice(joined, two, four, axis)", "y = Add(c, last)"])
+    summed = sliding([CONVOLUTION, "first = Slice(joined, zero, one, axis)", "y = Add(c, first)"])
     equal(states_of(compiled(world, "summed", summed, *options, "--precision", "fp16")), ["float32"], "of a state that is added")
 
 

@@ -135,6 +135,19 @@ TEST(StoreFactors, StatesOfProducts) {
   EXPECT_EQ(state_types(", float[16,64] z", "z = Identity(next)"), both(ir::ElementType::kFloat32));
 }
 
+/// What a run leaves is an input as it came, whose type is the caller's.
+TEST(StoreFactors, StatesThatAreInputs) {
+  ir::Graph graph = parse(
+      "g (float[16,64] x, float[16,64] past, float[64,64] w_b) => (float[32,64] y, float[16,64] next) {"
+      " joined = Concat<axis = 0>(past, x)\n y = MatMul(joined, w_b)\n next = Identity(x) }");
+  passes::Options options;
+  options.prices = &prices();
+  options.states = {{"past", "next"}};
+  passes::optimise(graph, options);
+  for (const ir::ValueId input : graph.inputs())
+    EXPECT_EQ(graph.value(input).type.element, ir::ElementType::kFloat32);
+}
+
 TEST(StoreFactors, NotWhatTheUserKeeps) {
   EXPECT_EQ(short_values(optimised(chain(), {"a"})), Names());
   EXPECT_EQ(short_values(optimised(chain(), {"r"})), Names());  // another node of the same kernel
