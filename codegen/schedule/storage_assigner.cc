@@ -285,12 +285,19 @@ void StorageAssigner::settle(ValueId id, Storage home) {
 namespace {
 
 /// Whether the load of an operand of the result's shape is of the element that is being written.
-bool reads_own_element(const ScalarNode& load, const Shape& shape) {
+bool reads_own_element(const LoopForm& form, const ScalarNode& load, const Shape& shape) {
   for (std::size_t axis = 0; axis < load.index.size(); ++axis) {
-    const bool own = load.index[axis].as_axis() == static_cast<int>(axis);
+    const bool own = axis < form.store.size() && load.index[axis] == form.store[axis];
     if (!own && !(axis < shape.size() && shape[axis] == 1 && load.index[axis] == Index(0))) return false;
   }
   return true;
+}
+
+/// Whether all that is read of a row, by whatever stages, is read before the row is written.
+bool writes_rows_last(const LoopForm& form) {
+  return form.final_over_reduced && std::all_of(form.store.begin(), form.store.end(), [](const Index& i) {
+           return i.as_axis().has_value() || i.is_constant();
+         });
 }
 
 }  // namespace
@@ -322,7 +329,7 @@ std::optional<Storage> StorageAssigner::in_place(NodeId id, std::int64_t now) co
   } else {
     map = loops(id);
   }
-  if (!map || !map->is_map() || !map->has_identity_store()) return std::nullopt;
+  if (!map || !(map->is_map() ? map->has_identity_store() : writes_rows_last(*map))) return std::nullopt;
   const Shape wanted = strides_in_order(result.type.shape, result.order);
   // Every access of that memory must be at the element being written, and through this operand alone.
   std::map<int, int> readers;  // operands by buffer
@@ -333,7 +340,7 @@ std::optional<Storage> StorageAssigner::in_place(NodeId id, std::int64_t now) co
   std::vector<bool> elsewhere(node.operands.size());
   for (const ScalarNode& load : map->dag.nodes()) {
     if (load.op != ScalarOp::kLoad) continue;
-    if (!reads_own_element(load, result.type.shape)) elsewhere[load.operand] = true;
+    if (!reads_own_element(*map, load, result.type.shape)) elsewhere[load.operand] = true;
   }
   for (std::size_t k = static_cast<std::size_t>(first_side_operand); k < node.operands.size(); ++k) {
     const ValueId operand = node.operands[k];

@@ -132,13 +132,14 @@ class MapLifter {
     return std::nullopt;
   }
 
-  /// A concatenation along an axis, and which axis of each operand of a map goes along it; -1: none.
+  /// A concatenation along an axis, and which axis of each operand of a map goes along it.
   struct Parts {
     NodeId concat;
     std::size_t axis = 0;
     std::vector<ir::Dim> starts;  // by operand of the concatenation
     std::vector<int> along;       // by operand of the map
   };
+  static constexpr int kUnread = -2, kNone = -1;
 
   /// Where the map, of which operand k is concatenated of what kernels compute for it alone, can be each of
   /// their last expressions.
@@ -151,7 +152,7 @@ class MapLifter {
         !ir::same_layout(joined->extents, strides_of(whole), strides_of(result))) {
       return std::nullopt;
     }
-    Parts parts{concat, joined->extents.size(), {}, std::vector<int>(node(id).operands.size(), -1)};
+    Parts parts{concat, joined->extents.size(), {}, std::vector<int>(node(id).operands.size(), kUnread)};
     for (std::size_t i = 0; i < joined->regions.size(); ++i) {
       const ValueId operand = node(concat).operands[i];
       const auto source = only_source(operand);
@@ -192,13 +193,12 @@ class MapLifter {
       if (load.op != ScalarOp::kLoad) continue;
       const bool own = load.operand == static_cast<int>(k);
       if (own ? !is_identity_load(form, load) : !is_broadcast_load(load)) return false;
-      int at = -1;
-      for (std::size_t i = 0; i < load.index.size(); ++i) {
-        if (load.index[i] == along) at = at < 0 ? static_cast<int>(i) : -2;
-        if (load.index[i].has_loaded()) return false;
-      }
+      const auto goes = std::count(load.index.begin(), load.index.end(), along);
+      if (goes > 1) return false;
+      const auto first = std::find(load.index.begin(), load.index.end(), along);
+      const int at = goes == 0 ? kNone : static_cast<int>(first - load.index.begin());
       int& known = parts.along[load.operand];
-      if (at == -2 || (known >= 0 && known != at)) return false;
+      if (known != kUnread && known != at) return false;
       known = at;
       const ValueId operand = node(id).operands[load.operand];
       if (at >= 0 && value(operand).type.shape[at] != form.extents[parts.axis]) return false;
@@ -280,7 +280,8 @@ class MapLifter {
 
   std::optional<Lift> lift_over(NodeId id, const LoopForm& form, std::size_t k, NodeId view) {
     const auto* moves = std::get_if<LoopForm>(node(view).form.get());
-    if (!moves || !ir::pure_load(*moves) || node(view).operands.size() != 1) return std::nullopt;
+    if (!moves || !ir::pure_load(*moves) || node(view).operands.size() != 1 || moves->extents != form.extents)
+      return std::nullopt;
     const ValueId source = node(view).operands[0];
     const auto producer = only_source(source);
     bool contracts = false;

@@ -157,8 +157,10 @@ TEST(Stitch, LeavesMapsBehindViewsThatMoveOrRepeat) {
   EXPECT_EQ(kernels(product + "(float[4,6,8] m, float[24,8] y) <int64[2] s = {24, 8}> { m = MatMul(x, w_)\n"
                               " r = Reshape(m, s)\n y = Tanh(r) }"),
             2u);
-  EXPECT_EQ(kernels(product + "(float[3,6,8] y) <int64[1] b = {1}, int64[1] e = {4}, int64[1] a = {0}> {"
-                              " m = MatMul(x, w_)\n r = Slice(m, b, e, a)\n y = Tanh(r) }"),
+  // Repeated along its axes, of which each has one element.
+  EXPECT_EQ(kernels("g (float[2,3,3] x, float[2,2] z) => (float[2,2] y) <int64[2] s = {1, 1}> {"
+                    " m = ReduceSum<keepdims = 0>(x)\n r = Reshape(m, s)\n f = Exp(r)\n"
+                    " y = Add(f, z) }"),
             2u);
 }
 
