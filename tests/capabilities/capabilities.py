@@ -90,8 +90,8 @@ def check_rows(gcompile):
     for row in rows.ROWS:
         for words in row.refused:
             done = subprocess.run([gcompile, *words], capture_output=True, text=True, timeout=60, check=False)
-            if done.returncode == 0:
-                problems.append(f"row {row.number}: `gcompile {' '.join(words)}` is taken; the row is no longer open")
+            if done.returncode != 2 or not any(told in done.stderr for told in (f"no option '{words[-2]}'", "takes one model")):
+                problems.append(f"row {row.number}: `gcompile {' '.join(words)}` is known; the row is no longer open")
     return [problem for problem in problems if problem]
 
 
