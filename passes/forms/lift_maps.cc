@@ -156,8 +156,7 @@ class MapLifter {
     for (std::size_t i = 0; i < joined->regions.size(); ++i) {
       const ValueId operand = node(concat).operands[i];
       const auto source = only_source(operand);
-      bool contracts = false;
-      if (!source || !takes_maps(*source, contracts) || !is_part(*joined, i, value(operand), parts) ||
+      if (!source || !takes_maps(*source) || !is_part(*joined, i, value(operand), parts) ||
           value(operand).order != value(whole).order) {
         return std::nullopt;
       }
@@ -270,12 +269,14 @@ class MapLifter {
     graph_.erase_node(id);
   }
 
-  /// Whether a map can be the last expression of the kernel, which reads at axes and constants alone where it
-  /// is a contraction.
-  bool takes_maps(NodeId producer, bool& contracts) const {
-    contracts = std::holds_alternative<ir::ContractForm>(*node(producer).form);
+  bool contracts(NodeId producer) const {
+    return std::holds_alternative<ir::ContractForm>(*node(producer).form);
+  }
+
+  /// Whether a map can be the last expression of the kernel.
+  bool takes_maps(NodeId producer) const {
     const auto* loops = std::get_if<LoopForm>(node(producer).form.get());
-    return contracts || (loops && loops->regions.size() == 1 && !ir::pure_load(*loops));
+    return contracts(producer) || (loops && loops->regions.size() == 1 && !ir::pure_load(*loops));
   }
 
   std::optional<Lift> lift_over(NodeId id, const LoopForm& form, std::size_t k, NodeId view) {
@@ -284,8 +285,7 @@ class MapLifter {
       return std::nullopt;
     const ValueId source = node(view).operands[0];
     const auto producer = only_source(source);
-    bool contracts = false;
-    if (!producer || !takes_maps(*producer, contracts)) return std::nullopt;
+    if (!producer || !takes_maps(*producer)) return std::nullopt;
     const ValueId result = node(id).results[0];
     if (!is_in_place(*moves, source, node(view).results[0]) || !is_in_place(*moves, source, result))
       return std::nullopt;
@@ -293,6 +293,8 @@ class MapLifter {
     if (!places) return std::nullopt;
     Lift lift{k, view, LoopForm::over(value(source).type.shape), {}};
     bool is_simple = true;
+    // An epilogue reads at axes and constants alone.
+    const bool is_epilogue = contracts(*producer);
     const std::vector<Range> ranges = lift.map.ranges();
     const int root =
         lift.map.dag.import(form.dag, form.regions[0].root, *places, ranges, [&](const ScalarNode& load) {
@@ -301,10 +303,10 @@ class MapLifter {
           const bool is_whole = index == *places;
           if (own) is_simple = is_simple && is_whole;
           const Shape& extents = lift.map.extents;
-          const bool reads_simply = contracts ? is_broadcast_load(load)
-                                              : std::all_of(index.begin(), index.end(), [&](const Index& i) {
-                                                  return splits_evenly(i, extents);
-                                                });
+          const bool reads_simply =
+              is_epilogue ? is_broadcast_load(load)
+                          : std::all_of(index.begin(), index.end(),
+                                        [&](const Index& i) { return splits_evenly(i, extents); });
           if (own || (!reads_simply && is_whole)) {
             if (!own) lift.turned.insert(node(id).operands[load.operand]);
             index = lift.map.identity();

@@ -215,7 +215,7 @@ std::optional<bool> reads_side_by_side(const LoopForm& form, const Index& addres
 }  // namespace
 
 std::string_view unless_rows_are_near(const LoopForm& form, std::span<const ir::Shape> strides) {
-  // What one core or one block walks in the time that a kernel takes to begin, twice over.
+  // About what one core or one block walks while another kernel begins: estimates, as are the rows.
   constexpr std::int64_t kNear = 16384;
   constexpr std::int64_t kManyRows = 16;
   // Rows side by side are walked in packs, each from one end to the other and back: a first-level cache holds

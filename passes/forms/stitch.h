@@ -1,7 +1,6 @@
 #pragma once
 // Reductions become stages of the kernel that reads them, where both walk the same rows: then each row is read
-// while it is near, and nothing between them goes through memory (AStitch, ASPLOS 2022; XLA calls it
-// multi-output and reduction fusion of rows).
+// while it is near, and nothing between them goes through memory (as AStitch has it, ASPLOS 2022).
 
 #include <optional>
 #include <span>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/ops/support.h"
 #include "ir/tensors/constant_range.h"
 #include "passes/rules/support.h"
 
@@ -42,7 +43,7 @@ struct Products {
 
 Products products(const Factor& a, const Factor& b) {
   const ElementType element = a.constant.element();
-  const Shape shape = joint_shape(a.constant.shape(), b.constant.shape());
+  const Shape shape = ir::broadcast(a.constant.shape(), b.constant.shape());
   Products out;
   out.tensor = computed({element, shape}, [&](std::int64_t i) { return a.at(shape, i) * b.at(shape, i); });
   ir::ProductRange range(element);
@@ -116,7 +117,7 @@ ValueId build_affine(Rewriter& rewriter) {
 /// a + b of (a - x) + b; b - a of b - (x + a) and b - (a - x).
 Tensor minuend(const Match& match) {
   const Tensor &a = match.constant("a"), &b = match.constant("b");
-  const Shape shape = joint_shape(a.shape(), b.shape());
+  const Shape shape = ir::broadcast(a.shape(), b.shape());
   const double sign = match.is("outer", "Add") ? 1 : -1;
   return computed({a.element(), shape}, [&](std::int64_t i) {
     return sign * a.real_at(position_under(a.shape(), shape, i)) +
@@ -149,7 +150,7 @@ ValueId build_minuend(Rewriter& rewriter) {
 Tensor summed(const Match& match) {
   const Tensor& a = match.constant("a");
   const Tensor* b = match.has("b") ? &match.constant("b") : nullptr;
-  const Shape shape = b ? joint_shape(a.shape(), b->shape()) : a.shape();
+  const Shape shape = b ? ir::broadcast(a.shape(), b->shape()) : a.shape();
   return computed({a.element(), shape}, [&](std::int64_t i) {
     return a.real_at(position_under(a.shape(), shape, i)) +
            (b ? b->real_at(position_under(b->shape(), shape, i)) : 1.0);

@@ -210,18 +210,6 @@ ValueId build_where(Rewriter& rewriter) {
 
 ValueId build_inner(Rewriter& rewriter) { return rewriter.value("inner"); }
 
-Pattern slice_of(Pattern from, const std::string& which, std::string_view bound) {
-  static const std::map<std::string, std::vector<std::string_view>> names = {
-      {"", {"starts", "ends", "axes", "steps"}},
-      {"1", {"starts1", "ends1", "axes1", "steps1"}},
-      {"2", {"starts2", "ends2", "axes2", "steps2"}}};
-  const auto& name = names.at(which);
-  return op("Slice",
-            {std::move(from), constant(name[0]), constant(name[1]), constant(name[2]).optional(),
-             constant(name[3]).optional()},
-            bound);
-}
-
 void add_neutral(RuleTable& rules, const Pattern& x, const Pattern& c) {
   // x * 1 -> x
   rules.push_back({"mul-one", Tier::kExact, op("Mul", {x, c}), guard_one, operand});
@@ -251,7 +239,7 @@ void add_movements(RuleTable& rules, const Pattern& x, const Pattern& c) {
       {"expand-to-same", Tier::kExact, op("Expand", {x, any("shape")}), unless_type_is_kept, operand});
   rules.push_back({"tile-once", Tier::kExact, op("Tile", {x, any("repeats")}), unless_type_is_kept, operand});
   // Slice of everything
-  rules.push_back({"slice-of-all", Tier::kExact, slice_of(x, "", {}), guard_slice, operand});
+  rules.push_back({"slice-of-all", Tier::kExact, slice_of(x, {}), guard_slice, operand});
   // Pad by nothing
   rules.push_back({"pad-by-nothing", Tier::kExact,
                    op("Pad", {x, constant("pads"), any("value").optional(), any("axes").optional()}),
@@ -291,7 +279,7 @@ void add_pairs(RuleTable& rules, const Pattern& x) {
                    op("Reshape", {op("Reshape", {x, any("first")}).shared(), any("second")}), nullptr,
                    build_reshape});
   // Slice(Slice(x)) -> Slice(x)
-  rules.push_back({"slice-of-slice", Tier::kExact, slice_of(slice_of(x, "1", "inner").shared(), "2", {}),
+  rules.push_back({"slice-of-slice", Tier::kExact, slice_of(slice_of(x, "inner", "1").shared(), {}, "2"),
                    guard_slices, build_slices});
   // Cast(Cast(x, wider), t) -> Cast(x, t)
   rules.push_back({"cast-of-cast", Tier::kExact, op("Cast", {op("Cast", {x}, "inner").shared()}, "outer"),

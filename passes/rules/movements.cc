@@ -2,6 +2,7 @@
 // paddings, and parts of what was padded.
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "passes/rules/support.h"
@@ -245,14 +246,20 @@ ValueId build_part_of_pad(Rewriter& rewriter) {
   return kept.is_padded ? emit_pad(rewriter, part, kept.padding, "value1") : part;
 }
 
-Pattern slice_of(Pattern from) {
-  return op("Slice",
-            {std::move(from), constant("starts"), constant("ends"), constant("axes").optional(),
-             constant("steps").optional()},
-            "slice");
-}
-
 }  // namespace
+
+Pattern slice_of(Pattern from, std::string_view bound, std::string_view suffix) {
+  // Patterns keep their names by reference.
+  using Names = std::array<std::string_view, 4>;
+  static constexpr Names kPlain = {"starts", "ends", "axes", "steps"},
+                         kFirst = {"starts1", "ends1", "axes1", "steps1"},
+                         kSecond = {"starts2", "ends2", "axes2", "steps2"};
+  const Names& name = suffix.empty() ? kPlain : suffix == "1" ? kFirst : kSecond;
+  return op("Slice",
+            {std::move(from), constant(name[0]), constant(name[1]), constant(name[2]).optional(),
+             constant(name[3]).optional()},
+            bound);
+}
 
 const RuleTable& movement_rules() {
   static const RuleTable rules = [] {
@@ -269,7 +276,7 @@ const RuleTable& movement_rules() {
         // Concat(Concat(a, b), c) -> Concat(a, b, c)
         {"concat-of-concat", exact, op_of_any("Concat", "concat"), guard_nested, build_nested},
         // Concat(a, b)[within b] -> b[...]; Split(Concat(a, b)) -> a, b
-        {"slice-of-concat", exact, slice_of(op_of_any("Concat", "concat").shared()), guard_inside,
+        {"slice-of-concat", exact, slice_of(op_of_any("Concat", "concat").shared(), "slice"), guard_inside,
          build_inside},
         // Pad(Pad(x, p), q) -> Pad(x, p + q)
         {"pad-of-pad", exact,
@@ -277,7 +284,7 @@ const RuleTable& movement_rules() {
             "outer"),
          guard_pads, build_pads},
         // Pad(x, p)[of x] -> x; Pad(x, p)[but some padding] -> Pad(x, less)
-        {"slice-of-pad", exact, slice_of(pad.shared()), guard_part_of_pad, build_part_of_pad},
+        {"slice-of-pad", exact, slice_of(pad.shared(), "slice"), guard_part_of_pad, build_part_of_pad},
     };
     for (Rule& rule : table) rule.quiet = true;
     return table;

@@ -300,13 +300,6 @@ ValueId build_gather(Rewriter& rewriter) {
   return rewriter.emit("Add", {product, is_column ? gathered("c", 0) : rewriter.value("c")});
 }
 
-Pattern slice_of(Pattern from) {
-  return op("Slice",
-            {std::move(from), constant("starts"), constant("ends"), constant("axes").optional(),
-             constant("steps").optional()},
-            "slice");
-}
-
 /// Sums of two patterns, each with and without an addend of its own.
 void add_sums(RuleTable& table, std::string_view name, const Pattern& first, const Pattern& second,
               std::string (*guard)(const Match&), ValueId (*build)(Rewriter&)) {
@@ -364,11 +357,11 @@ const RuleTable& cut_rules() {
     const auto gather_of = [](const Pattern& from) { return op("Gather", {from, any("indices")}, "gather"); };
     RuleTable table = {
         // (x W)[rows, columns] -> x[rows] W[columns]
-        {"slice-of-product", exact, slice_of(product), guard_slice, build_slice},
+        {"slice-of-product", exact, slice_of(product, "slice"), guard_slice, build_slice},
         // (x W + c)[rows, columns] -> x[rows] W[columns] + c[rows, columns]
-        {"slice-of-product", exact, slice_of(sum), guard_slice, build_slice},
+        {"slice-of-product", exact, slice_of(sum, "slice"), guard_slice, build_slice},
         // Conv(x, W, b)[channels] -> Conv(x, W[channels], b[channels])
-        {"slice-of-conv", exact, slice_of(conv), guard_channels, build_channels},
+        {"slice-of-conv", exact, slice_of(conv, "slice"), guard_channels, build_channels},
         // Gather(x W, i) -> Gather(x, i) W, or x Gather(W, i) of columns
         {"gather-of-product", exact, gather_of(product), guard_gather, build_gather},
         // Gather(x W + c, i) -> Gather(x, i) W + c, or x Gather(W, i) + Gather(c, i)

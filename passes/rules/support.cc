@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/interrupt.h"
+#include "ir/ops/support.h"
 #include "ir/tensors/constant_range.h"
 
 namespace gcompile::passes {
@@ -213,19 +214,8 @@ ir::ValueId reshaped(Rewriter& rewriter, ir::ValueId value, const ir::Shape& sha
   return rewriter.emit("Reshape", {value, rewriter.add_ints(shape)}, std::move(attributes));
 }
 
-ir::Shape joint_shape(const Shape& a, const Shape& b) {
-  Shape out = a.size() < b.size() ? b : a;
-  const Shape& other = a.size() < b.size() ? a : b;
-  for (std::size_t i = 1; i <= other.size(); ++i) {
-    ir::Dim& size = out[out.size() - i];
-    if (size == 1) size = other[other.size() - i];
-  }
-  return out;
-}
-
 std::size_t axis_of(const ir::Attributes& attributes, int rank) {
-  const std::int64_t axis = attributes.int_of("axis");
-  return static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
+  return static_cast<std::size_t>(ir::normalise_axis(attributes.int_of("axis"), rank));
 }
 
 // Products and sums of weights ------------------------------------------------------------------------------

@@ -42,6 +42,9 @@ std::int64_t position_under(const ir::Shape& tensor, const ir::Shape& shape, std
 /// The value, as it is or through a Reshape, whose zeros are sizes.
 ir::ValueId reshaped(Rewriter& rewriter, ir::ValueId value, const ir::Shape& shape);
 
+/// A Slice by constants "starts", "ends", "axes" and "steps", all with the suffix "1" or "2" where there is one.
+Pattern slice_of(Pattern from, std::string_view bound, std::string_view suffix = {});
+
 /// Start and step of every axis of a Slice.
 struct Strided {
   std::vector<std::int64_t> start, step;
@@ -54,8 +57,6 @@ ir::ValueId emit_slice(Rewriter& rewriter, ir::ValueId value, const Strided& sli
 /// Axes in [0, rank), in the given order.
 std::vector<std::int64_t> normalised(std::vector<std::int64_t> axes, int rank);
 
-/// The shape of what two constants are together, element by element.
-ir::Shape joint_shape(const ir::Shape& a, const ir::Shape& b);
 /// The attribute "axis" of what has so many axes, counted from the first.
 std::size_t axis_of(const ir::Attributes& attributes, int rank);
 

@@ -110,6 +110,13 @@ RULES = [
 FUSE = "passes/forms/fuse.cc"
 
 PASSES = [
+    fault("passes/stages-behind-stages", "passes/forms/stitch.cc",
+          "return out.dag.accumulator(leaf.operand + stages, leaf.type);",
+          "return out.dag.accumulator(leaf.operand, leaf.type);", "passes_stitch_test"),
+    fault("passes/part-of-a-slope", "passes/forms/lift_maps.cc",
+          "index[axis] = index[axis] + Index(start);", "", "passes_stitch_test"),
+    fault("passes/whose-turn", "passes/forms/join_views.cc",
+          "own * turns.count + Index(k)", "own * turns.count + Index(turns.count - 1 - k)", "passes_views_test"),
     fault("passes/mask-beyond-causal", "passes/forms/attention_mask.cc",
           "if (is_kept(step, *tensor, at) != (j <= i + past)) return false;",
           "if (j <= i + past && !is_kept(step, *tensor, at)) return false;", "passes_attention_test"),
@@ -240,13 +247,6 @@ CODEGEN = [
     fault("codegen/other-views-in-place", ASSIGNER,
           "if (readers.at(at->second.buffer) > 1 || last_use_of_buffer_.at(at->second.buffer) > now) continue;",
           "if (last_use_of_buffer_.at(at->second.buffer) > now) continue;", "storage_assigner_test"),
-    fault("passes/stages-behind-stages", "passes/forms/stitch.cc",
-          "return out.dag.accumulator(leaf.operand + stages, leaf.type);",
-          "return out.dag.accumulator(leaf.operand, leaf.type);", "passes_stitch_test"),
-    fault("passes/part-of-a-slope", "passes/forms/lift_maps.cc",
-          "index[axis] = index[axis] + Index(start);", "", "passes_stitch_test"),
-    fault("passes/whose-turn", "passes/forms/join_views.cc",
-          "own * turns.count + Index(k)", "own * turns.count + Index(turns.count - 1 - k)", "passes_views_test"),
     fault("codegen/other-elements-in-place", ASSIGNER,
           "if (!reads_own_element(*map, load, result.type.shape)) elsewhere",
           "if (load.index.empty() && !reads_own_element(*map, load, result.type.shape)) elsewhere", "storage_assigner_test"),
