@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "ir/ops/rewrite.h"
 #include "ir/ops/settle.h"
@@ -107,7 +108,7 @@ struct Named {
 };
 
 /// The axes of operand i, or all in order. Where they are open the example names those along which the shapes
-/// differ; nullopt: they do along more axes.
+/// differ; nullopt: they do along more axes, or an axis is named twice.
 std::optional<Named> named_axes(const SettleContext& context, int i, std::size_t count, const Numbers& in,
                                 const Numbers& out) {
   Named named;
@@ -122,7 +123,8 @@ std::optional<Named> named_axes(const SettleContext& context, int i, std::size_t
       named.axes.resize(count);
       std::iota(named.axes.begin(), named.axes.end(), 0);
     }
-    const bool fits = named.axes.size() == count && count <= in.size();
+    const std::set<std::int64_t> unlike(named.axes.begin(), named.axes.end());
+    const bool fits = unlike.size() == count && named.axes.size() == count && count <= in.size();
     return fits ? std::optional(named) : std::nullopt;
   }
   named.are_open = true;
