@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Prints what was skipped and the closing line of scripts/test.sh.
 
-    scripts/summarise_tests.py CTEST.xml STATUS
+    scripts/summarise_tests.py STATUS CTEST.xml...
 
-CTEST.xml is what `ctest --output-junit` wrote, STATUS how ctest ended. A GoogleTest case that skips itself counts as
+CTEST.xml is what `ctest --output-junit` wrote, STATUS how ctest ended, the worst of all runs. A GoogleTest case that skips itself counts as
 skipped, beside the executable that passed. Exit: 0 nothing failed, 1 something did.
 """
 
@@ -20,18 +20,22 @@ def last_line(text):
     return lines[-1] if lines else "no reason given"
 
 
+def cases_in(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        # Tests may print what XML does not allow.
+        return xml.etree.ElementTree.fromstring(CONTROL.sub("?", file.read())).iter("testcase")
+
+
 def main():
-    path, status = sys.argv[1:]
+    status, *paths = sys.argv[1:]
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            # Tests may print what XML does not allow.
-            suite = xml.etree.ElementTree.fromstring(CONTROL.sub("?", file.read()))
+        cases = [case for path in paths for case in cases_in(path)]
     except (OSError, xml.etree.ElementTree.ParseError) as error:
         print(f"test: no results: {error}")
         print("0 passed, 1 failed")
         return 1
     passed, failed, skipped = 0, [], []
-    for case in suite.iter("testcase"):
+    for case in cases:
         name, output = case.get("name"), case.findtext("system-out") or ""
         if case.get("status") == "run":
             passed += 1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every test on this machine: installs what is missing, builds gcompile with its tests, and runs them.
 #
-#     scripts/test.sh [--all] [--sanitize] [--offline] [--flavour NAME] [--turn N] [-- CTEST_ARGUMENT...]
+#     scripts/test.sh [--all] [--sanitize] [--offline] [--flavour NAME] [--turn N] [--minutes N] [-- CTEST_ARGUMENT...]
 #
 # --all       also the long tests: every official case, every model of ../shared/models where that folder is, and what
 #             compares with ONNX Runtime, which comes from PyPI the first time
@@ -12,6 +12,7 @@
 #             relwithdebinfo, lto or clang; auto takes them in turn, by the number of commits; no warning is let pass
 # --turn      of the slow tests, which tests/turns.txt names, those of turn N alone (scripts/test_turns.py), and the tests of
 #             kernels for one width of vectors; auto takes the number of commits
+# --minutes   with --turn: how long all of this may take, builds and all; turns are as short as that asks for, 48 by itself
 #
 # Builds in ${BUILD_DIR:-build} with ${JOBS:-all processors} processes and ${TEST_JOBS:-2} tests at a time; uses ccache
 # where there is one. Ends with one line: "N passed, N failed", or "N passed, N failed, N skipped" after a line
@@ -24,6 +25,7 @@ long=OFF
 sanitize=OFF
 flavour=
 turn=
+minutes=48
 offline=
 build=${BUILD_DIR:-build}
 jobs=${JOBS:-$(nproc)}
@@ -35,6 +37,7 @@ while [ $# -gt 0 ]; do
         --offline) offline=1 ;;
         --flavour) flavour=${2:-none} && shift ;;
         --turn) turn=${2:-none} && shift ;;
+        --minutes) minutes=${2:-none} && shift ;;
         --) shift && break ;;
         *)
             sed -n '4s/^#  */usage: /p' "$0" >&2
@@ -47,9 +50,9 @@ commits=$(git rev-list --count HEAD 2>/dev/null || echo 0)
 flavours=(debug release relwithdebinfo lto clang)
 [ "$flavour" != auto ] || flavour=${flavours[$((commits % ${#flavours[@]}))]}
 [ "$turn" != auto ] || turn=$commits
-case $turn in
-    *[!0-9]*)
-        echo "test: --turn takes a number, or auto; not '$turn'" >&2
+case $turn.$minutes in
+    *[!0-9.]*)
+        echo "test: --turn takes a number, or auto, and --minutes a number; not '$turn' and '$minutes'" >&2
         exit 2
         ;;
 esac
@@ -127,14 +130,25 @@ if [ -n "$flavour" ]; then
         "${models[@]}"
 fi
 
-echo "== test"
-started=$SECONDS
-if [ -n "$turn" ]; then
-    tests=$(scripts/test_turns.py choose "$build" "$turn")
-    set -- -I "$tests" "$@"
-fi
+# The tests that `ctest -I` and its other arguments choose, with their results in a file of the build folder.
 status=0
-ctest --test-dir "$build" -j "$test_jobs" --output-on-failure --no-tests=error --test-output-size-passed 1000000 \
-    --output-junit ctest.xml "$@" || status=$?
-echo "== $((SECONDS - started)) s"
-python3 scripts/summarise_tests.py "$build/ctest.xml" "$status"
+run_tests() {
+    local started=$SECONDS results=$1
+    shift
+    echo "== test"
+    ctest --test-dir "$build" -j "$test_jobs" --output-on-failure --test-output-size-passed 1000000 \
+        --output-junit "$results" "$@" || status=$?
+    echo "== $((SECONDS - started)) s"
+}
+
+if [ -n "$turn" ]; then
+    results=("$build/ctest.xml" "$build/ctest_slow.xml")
+    run_tests ctest.xml --no-tests=error -I "$(scripts/test_turns.py fast "$build")" "$@"
+    left=$((60 * minutes - SECONDS))
+    run_tests ctest_slow.xml \
+        -I "$(scripts/test_turns.py choose "$build" "$turn" $((left > 0 ? left : 1)) "$build/ctest.xml")" "$@"
+else
+    results=("$build/ctest.xml")
+    run_tests ctest.xml --no-tests=error "$@"
+fi
+python3 scripts/summarise_tests.py "$status" "${results[@]}"
