@@ -105,7 +105,9 @@ void add_sizes(Json& out, const Program& program) {
   out["has_weights"] = has_weights;
   out["weights_of_run"] =
       has_weights ? "static_cast<const std::byte*>(weights) + kWeightsHeaderBytes" : "nullptr";
-  out["has_offsets"] = arena_bytes(program) > 0 || has_weights || program.state_bytes > 0;
+  // A plan for a device says how many launches there are, too.
+  out["has_offsets"] = arena_bytes(program) > 0 || has_weights || program.state_bytes > 0 ||
+                       info_of(program.target).has_device_memory;
   out["weight_offsets"] = Json::array();
   for (const Offset& offset : program.weight_offsets) out["weight_offsets"].push_back(offset_json(offset));
 }

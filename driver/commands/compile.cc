@@ -23,6 +23,7 @@
 #include "driver/commands/explain_node.h"
 #include "driver/commands/processor_note.h"
 #include "driver/commands/state_names.h"
+#include "driver/commands/state_patterns.h"
 #include "driver/data/golden.h"
 #include "driver/data/size_choices.h"
 #include "driver/data/sizes_to_try.h"
@@ -107,6 +108,19 @@ void check_pass_names(const Options& options) {
   }
 }
 
+/// What looks like states stays an input and an output until --state says so.
+void tell_likely_states(const ir::Graph& graph, Terminal& terminal) {
+  constexpr std::size_t kMost = 8;
+  const std::vector<StatePair> pairs = likely_states(graph);
+  if (pairs.empty()) return;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMost, pairs.size()); ++i) {
+    text += " --state " + shell_quoted(pairs[i].first + "=" + pairs[i].second);
+  }
+  if (pairs.size() > kMost) text += fmt::format(" and {} more", pairs.size() - kMost);
+  terminal.note("outputs that look like inputs of the next run could stay in the project's memory:" + text);
+}
+
 }  // namespace
 
 void check_early(const Options& options, Terminal& terminal) {
@@ -127,6 +141,8 @@ frontend::ImportedModel import_model(const Options& options, Terminal& terminal,
   }
   throw_if_interrupted();
   expect_state_names(model.graph, options.import.states);
+  if (options.command == Command::kCheck && options.import.states.empty() && !again)
+    tell_likely_states(model.graph, terminal);
   return model;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/nearest_name.h"
+#include "driver/commands/state_patterns.h"
 #include "driver/machine/file_system.h"
 #include "driver/machine/interrupt.h"
 #include "frontend/files/file_kind.h"
@@ -81,12 +82,26 @@ ModelSource::ModelSource(const Options& options) : options_(options) {
   if (options_.model.empty()) return;
   if (options_.model == "-") {
     read_standard_input();
-    return;
+  } else {
+    std::error_code error;
+    const fs::file_status status = fs::status(options_.model, error);
+    if (status.type() == fs::file_type::not_found) no_such_file(options_.model);
+    if (status.type() == fs::file_type::directory) is_folder(options_.model);
   }
-  std::error_code error;
-  const fs::file_status status = fs::status(options_.model, error);
-  if (status.type() == fs::file_type::not_found) no_such_file(options_.model);
-  if (status.type() == fs::file_type::directory) is_folder(options_.model);
+  name_states();
+}
+
+/// An input that --set makes a constant is none.
+void ModelSource::name_states() {
+  std::vector<StatePair>& states = options_.import.states;
+  if (std::none_of(states.begin(), states.end(), has_star)) return;
+  frontend::ModelPorts ports = frontend::model_ports(options_.model, options_.import.limits);
+  const auto is_set = [&](const frontend::ModelPort& port) {
+    const auto& sets = options_.import.bindings.sets;
+    return std::any_of(sets.begin(), sets.end(), [&](const auto& set) { return set.input == port.name; });
+  };
+  ports.inputs.erase(std::remove_if(ports.inputs.begin(), ports.inputs.end(), is_set), ports.inputs.end());
+  states = without_patterns(states, ports);
 }
 
 void ModelSource::read_standard_input() {

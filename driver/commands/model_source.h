@@ -12,13 +12,14 @@ namespace gcompile {
 class ModelSource {
  public:
   /// Throws CompileError: kInputOutput where there is no such file, with the one that may be meant; kModel
-  /// for a folder, with what it seems to be.
+  /// for a folder, with what it seems to be; what `without_patterns` throws.
   explicit ModelSource(const Options& options);
-  /// The options as given, with the path of the model in place of "-".
+  /// The options as given, with the path of the model in place of "-", and each pair of --state named.
   const Options& options() const { return options_; }
 
  private:
   void read_standard_input();
+  void name_states();
 
   Options options_;
   std::optional<TemporaryFolder> folder_;
