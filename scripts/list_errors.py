@@ -63,6 +63,8 @@ HELP = {
              "([sizes.md](sizes.md#operands-that-a-run-gives)).",
     "W0207": "Nothing, if the program that reads the output knows the list. An export with numbers as labels, or without "
              "maps (`zipmap=False` of skl2onnx), has none.",
+    "W0208": "Nothing: read as many places of the output as the other output says "
+             "([sizes.md](../sizes.md#sizes-that-only-data-knows)).",
     "E0301": "The operator exists, but not with these types, sizes or attributes; the message says which.",
     "E0302": "The message says what is not supported.",
     "E0303": "The message says which limit or condition is not met.",
@@ -138,6 +140,7 @@ CAUSES = {
     "W0205": "The shape that the model declares for an output is not the one that its nodes compute.",
     "W0206": "A shape, an axis or the like is an input of the model, and the shapes that the model declares say which it is.",
     "W0207": "No tensor of a run holds strings or maps: positions in the list stand for strings, columns for maps.",
+    "W0208": "The size of an output is known when a run has found its elements: it has room for the most that there can be.",
     "E0301": "There is no kernel for what the node asks of an operator that is otherwise supported.",
     "E0302": "The model needs something that no program emitted by gcompile does.",
     "E0303": "What is asked for lies outside a limit, or contradicts something else that is asked for.",

@@ -373,6 +373,8 @@ class Emitter {
                                  {"c_name", port["c_name"]},
                                  {"element", port["element"]},
                                  {"shape", port["shape"]}});
+        if (port["is_counted"].get<bool>())
+          content[list].back()["counted"] = {{"axis", port["counted_axis"]}, {"output", port["count"]}};
       }
     }
     if (program_.sizes.empty()) {

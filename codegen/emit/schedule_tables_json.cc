@@ -139,6 +139,15 @@ void add_example(Json& entry, const Port& port) {
   entry["remark"] = entry["remark"].get<std::string>() + "; checked by each run";
 }
 
+/// How much of an output a run fills, where data decides.
+void add_count(Json& entry, const Port& port, const std::vector<Port>& ports) {
+  entry["is_counted"] = port.counted.has_value();
+  if (!port.counted) return;
+  entry["counted_axis"] = port.counted->axis;
+  entry["count"] = port.counted->count;
+  entry["remark"] = entry["remark"].get<std::string>() + filled_text(port, ports);
+}
+
 /// `first_block`: where their pointers begin among those of a run.
 Json ports_json(const Program& program, const std::vector<Port>& ports, std::size_t first_block) {
   Json entries = Json::array();
@@ -147,6 +156,7 @@ Json ports_json(const Program& program, const std::vector<Port>& ports, std::siz
     entries.push_back(port_json(ports[i].c_name, ports[i].model_name, ports[i].c_type, ports[i].type, i));
     entries.back()["block"] = first_block + i;
     add_example(entries.back(), ports[i]);
+    add_count(entries.back(), ports[i], ports);
     entries.back()["is_placed"] = !ports[i].place.empty();
     entries.back()["place"] = ports[i].place;
     const ir::Dim bytes = ports[i].type.bytes();
@@ -197,6 +207,8 @@ void add_examples(Json& out, const Schedule& schedule) {
 void add_ports(Json& out, const Program& program, const Schedule& schedule) {
   out["inputs"] = ports_json(program, schedule.inputs, 0);
   out["outputs"] = ports_json(program, schedule.outputs, schedule.inputs.size());
+  out["has_counted_outputs"] = std::any_of(out["outputs"].begin(), out["outputs"].end(),
+                                           [](const Json& port) { return port["is_counted"].get<bool>(); });
   add_host_inputs(out, program);
   add_examples(out, schedule);
   const auto is_placed = [](const Port& port) { return !port.place.empty(); };

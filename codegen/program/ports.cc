@@ -144,4 +144,10 @@ void check_packed_ports(const ir::Graph& graph, const std::vector<StateTensor>& 
   }
 }
 
+std::string filled_text(const Port& port, const std::vector<Port>& outputs) {
+  if (!port.counted) return "";
+  const std::string& count = outputs[static_cast<std::size_t>(port.counted->count)].c_name;
+  return fmt::format("; filled for the first `{}` of axis {}", count, port.counted->axis);
+}
+
 }  // namespace gcompile

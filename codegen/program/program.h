@@ -22,6 +22,12 @@
 
 namespace gcompile {
 
+/// An output of which data decides how many positions of an axis a run fills, from the front.
+struct CountedPort {
+  int axis = 0;
+  int count = -1;  // the output that says how many, by index
+};
+
 /// A graph input or output as the C API shows it.
 struct Port {
   std::string c_name;      // unique [a-z0-9_] identifier within inputs or outputs
@@ -33,7 +39,11 @@ struct Port {
   std::string place = {};
   /// Elements that pass, where it is an input that a run checks.
   std::optional<ir::Tensor> example = {};
+  std::optional<CountedPort> counted = {};
 };
+
+/// "; filled for the first `boxes_count` of axis 0", of an output of that kind; "" of all others.
+std::string filled_text(const Port& port, const std::vector<Port>& outputs);
 
 /// A persistent tensor: an input that the caller declared to be fed by an output.
 struct StateTensor {

@@ -46,7 +46,8 @@ Json ports(const std::vector<Port>& list) {
     out.push_back({{"c_name", port.c_name},
                    {"c_type", port.c_type},
                    {"model_name", markdown_escape(port.model_name)},
-                   {"type", to_string(port.type)}});
+                   {"type", to_string(port.type)},
+                   {"filled", filled_text(port, list)}});
   }
   return out;
 }

@@ -73,7 +73,8 @@ std::vector<OptionRecord> model_options() {
        kModel,
        kOfPrograms,
        true,
-       "an input that the previous run's output feeds; a star on either side, as in past_*=present_*, pairs all that fit",
+       "an input that the previous run's output feeds; a star on either side, as in past_*=present_*, pairs "
+       "all that fit",
        add_state},
       {"--allow-symlinks",
        "",

@@ -11,7 +11,6 @@
 #include <span>
 
 #include "base/names.h"
-#include "base/nearest_name.h"
 #include "codegen/choice/prices.h"
 #include "codegen/emit/emit.h"
 #include "codegen/program/lowering.h"
@@ -38,7 +37,6 @@
 #include "ir/graph/print.h"
 #include "jinja/text.h"
 #include "nlohmann/json.hpp"
-#include "passes/engine/rule.h"
 
 namespace gcompile {
 namespace {
@@ -85,47 +83,10 @@ void save_onnx(const std::vector<Snapshot>& snapshots, const std::string& path, 
   }
 }
 
-/// --disable-pass must name a pass that may be left out, or a rule.
-void check_pass_names(const Options& options) {
-  std::vector<std::string> optional, known, required;
-  for (const passes::Pass& pass : passes::pipeline())
-    (pass.required ? required : optional).push_back(pass.name);
-  known = optional;
-  for (const passes::Rule* rule : passes::all_rules()) known.emplace_back(rule->name);
-  const auto holds = [](const std::vector<std::string>& names, const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  for (const std::string& name : options.disabled) {
-    if (holds(known, name)) continue;
-    const std::string all =
-        fmt::format("passes that may be left out: {}; `gcompile opt MODEL --json` names rules",
-                    fmt::join(optional, ", "));
-    if (holds(required, name))
-      usage_error(fmt::format("--disable-pass: '{}' is needed by later stages", name), all);
-    const std::string nearest = did_you_mean(name, known);
-    usage_error(fmt::format("--disable-pass: there is no pass or rule '{}'", printable(name)),
-                nearest.empty() ? all : nearest);
-  }
-}
-
-/// What looks like states stays an input and an output until --state says so.
-void tell_likely_states(const ir::Graph& graph, Terminal& terminal) {
-  constexpr std::size_t kMost = 8;
-  const std::vector<StatePair> pairs = likely_states(graph);
-  if (pairs.empty()) return;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(kMost, pairs.size()); ++i) {
-    text += " --state " + shell_quoted(pairs[i].first + "=" + pairs[i].second);
-  }
-  if (pairs.size() > kMost) text += fmt::format(" and {} more", pairs.size() - kMost);
-  terminal.note("outputs that look like inputs of the next run could stay in the project's memory:" + text);
-}
-
 }  // namespace
 
 void check_early(const Options& options, Terminal& terminal) {
   static_cast<void>(program_name(options));
-  check_pass_names(options);
   const std::string note = note_of_processor(options.cpu);
   if (!note.empty()) terminal.note(note);
 }
@@ -141,8 +102,10 @@ frontend::ImportedModel import_model(const Options& options, Terminal& terminal,
   }
   throw_if_interrupted();
   expect_state_names(model.graph, options.import.states);
-  if (options.command == Command::kCheck && options.import.states.empty() && !again)
-    tell_likely_states(model.graph, terminal);
+  if (options.command == Command::kCheck && options.import.states.empty() && !again) {
+    const std::string hint = hint_of_states(model.graph);
+    if (!hint.empty()) terminal.note(hint);
+  }
   return model;
 }
 
@@ -327,6 +290,20 @@ void add_sizes(Schedule& schedule, const Program& program, const SizedModel& mod
   schedule.sizes = largest_sizes(program, schedule);
 }
 
+/// Which outputs are filled in part, and which say how far.
+void add_counts(Schedule& schedule, const std::vector<frontend::CountedOutput>& counted) {
+  const auto index_of = [&](const std::string& name) {
+    const auto at = std::find_if(schedule.outputs.begin(), schedule.outputs.end(),
+                                 [&](const Port& port) { return port.model_name == name; });
+    return static_cast<std::size_t>(at - schedule.outputs.begin());
+  };
+  for (const frontend::CountedOutput& output : counted) {
+    const std::size_t filled = index_of(output.name), count = index_of(output.count);
+    if (filled < schedule.outputs.size() && count < schedule.outputs.size())
+      schedule.outputs[filled].counted = CountedPort{output.axis, static_cast<int>(count)};
+  }
+}
+
 void lower_compilation(Compilation& compilation, const Options& options) {
   LoweringOptions lowering;
   lowering.kernels.machine = machine_of(options);
@@ -360,6 +337,7 @@ void lower_compilation(Compilation& compilation, const Options& options) {
     Schedule& schedule = program.schedules[i];
     const ir::SizesScope scope(model.formulas.get());
     add_sizes(schedule, program, model);
+    add_counts(schedule, model.counted);
     add_graph_statistics(schedule, model.imported, model.optimised);
     add_report(schedule, model.report);
   }
@@ -417,7 +395,8 @@ SizedModel optimised_model(const SizeChoice& choice, Compilation& compilation, T
   frontend::ImportedModel read = import_model(options, terminal, !compilation.models.empty());
   compilation.info = std::move(read.info);
   if (compilation.models.empty()) tell_of_halves(read.graph, options, terminal);
-  SizedModel model{choice.sizes, choice.text, std::move(read.sizes), std::move(read.graph), {}, {}, {}};
+  SizedModel model{choice.sizes, choice.text, std::move(read.sizes),  std::move(read.graph), {},
+                   {},           {},          std::move(read.counted)};
   {
     const ir::SizesScope scope(model.formulas.get());
     model.prepared = prepare_graph(model.imported, options, terminal);

@@ -24,6 +24,7 @@ struct SizedModel {
   passes::Prepared prepared;               // what prepare_graph() did
   ir::Graph optimised;                     // every node has a form
   passes::Report report;
+  std::vector<frontend::CountedOutput> counted;
 };
 
 /// A model on its way to files.

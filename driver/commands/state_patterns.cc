@@ -12,6 +12,7 @@
 
 #include "base/diagnostics.h"
 #include "driver/command_line/option_table.h"
+#include "driver/machine/local_files.h"
 
 namespace gcompile {
 namespace {
@@ -208,6 +209,16 @@ std::vector<StatePair> likely_states(const ir::Graph& graph) {
   }
   const bool has_more = taken_inputs.size() < inputs.size() && taken_outputs.size() < graph.outputs().size();
   return has_more ? out : std::vector<StatePair>{};
+}
+
+std::string hint_of_states(const ir::Graph& graph) {
+  constexpr std::size_t kMost = 8;
+  const std::vector<StatePair> pairs = likely_states(graph);
+  if (pairs.empty()) return "";
+  std::string text = "outputs that look like inputs of the next run could stay in the project's memory:";
+  for (std::size_t i = 0; i < std::min(kMost, pairs.size()); ++i)
+    text += " --state " + shell_quoted(pairs[i].first + "=" + pairs[i].second);
+  return pairs.size() > kMost ? text + fmt::format(" and {} more", pairs.size() - kMost) : text;
 }
 
 }  // namespace gcompile

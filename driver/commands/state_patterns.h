@@ -25,8 +25,10 @@ bool has_star(const StatePair& pair);
 
 /// What --state would say of inputs and outputs whose names tell that one run's output is the next one's
 /// input, as `past_0` and `present_0` or `h_in` and `h_out`: of the same rank, with at most one axis that
-/// grows. With a star for what several pairs have in common. Empty also where nothing else comes in or goes
-/// out.
+/// grows. With a star for what several pairs have in common. Empty also where there is no other input, or
+/// no other output.
 std::vector<StatePair> likely_states(const ir::Graph& graph);
+/// A sentence with the flags to type; "" where there are none.
+std::string hint_of_states(const ir::Graph& graph);
 
 }  // namespace gcompile

@@ -16,6 +16,7 @@
 #include "driver/machine/local_files.h"
 #include "driver/machine/process.h"
 #include "driver/verify/compare.h"
+#include "driver/verify/counted_outputs.h"
 #include "driver/verify/emulation.h"
 #include "driver/verify/verify_findings.h"
 #include "driver/verify/verify_kernels.h"
@@ -28,16 +29,6 @@ namespace {
 
 using Tensors = std::map<std::string, ir::Tensor>;
 using Json = nlohmann::ordered_json;
-
-/// Without a GPU, a run that takes longer must be asked for by --emulate.
-constexpr double kLongEmulation = 600;
-
-std::string duration_text(double seconds) {
-  if (seconds < 1) return "less than a second";
-  if (seconds < 120) return fmt::format("about {:.0f} s", seconds);
-  if (seconds < 7200) return fmt::format("about {:.0f} minutes", seconds / 60);
-  return fmt::format("about {:.0f} hours", seconds / 3600);
-}
 
 using Cases = std::vector<TestCase>;
 
@@ -102,7 +93,7 @@ class Verifier {
   void verify_project(const Options& options, const Cases& cases) {
     Compilation compilation = compile_model(options, terminal_);
     if (info_of(options_.target).has_device_memory && options_.emulate)
-      announce_emulation(compilation.program);
+      terminal_.note(emulation_notice(compilation.program, is_emulation_asked_for_));
     kernels_.reset();
     if (options_.layers && compilation.program.has_bounds) {
       throw CompileError(ExitCode::kUsage, "--layers takes sizes as numbers",
@@ -185,17 +176,6 @@ class Verifier {
     return own;
   }
 
-  void announce_emulation(const Program& program) {
-    const double seconds = emulation_seconds(program.schedules.back());
-    const std::string text = fmt::format(
-        "no GPU is used: the kernels run on the CPU, {} of one core for each run", duration_text(seconds));
-    if (seconds > kLongEmulation && !is_emulation_asked_for_) {
-      throw CompileError(ExitCode::kUsage,
-                         text + "; --emulate if it shall, or smaller shapes by --dim and --shape");
-    }
-    terminal_.note(text);
-  }
-
   Cases random_cases(const SizedModel& model) const {
     Cases cases;
     for (int i = 0; i < options_.random_cases; ++i) {
@@ -234,6 +214,7 @@ class Verifier {
     const Schedule& schedule = running.schedule;
     const Reference& reference = running.reference;
     command.insert(command.end(), {"--output-dir", folder, "--threads", std::to_string(options_.threads)});
+    if (options_.layers) command.emplace_back("--whole");
     for (std::size_t i = 0; i < program.sizes.size(); ++i) {
       command.insert(command.end(),
                      {"--dim", fmt::format("{}={}", program.sizes[i].c_name, running.sizes[i])});
@@ -284,7 +265,7 @@ class Verifier {
       ir::Tensor& tensor = actual[state.output_name];
       tensor = as_element(tensor, input_type(reference.graph(), state.input_name).element);
     }
-    compare_case(reference, test, actual);
+    compare_case(running, test, actual);
     return actual;
   }
 
@@ -322,31 +303,59 @@ class Verifier {
     return found->second;
   }
 
-  void compare_case(const Reference& reference, const TestCase& test, const Tensors& actual) {
+  void compare_case(const Running& running, const TestCase& test, const Tensors& actual) {
+    const Reference& reference = running.reference;
     const std::vector<std::string>& names = reference.graph().output_names();
+    const auto count_outputs =
+        static_cast<std::size_t>(std::count_if(names.begin(), names.end(), [&](const std::string& name) {
+          return is_count(running.schedule, name);
+        }));
     const CaseReference values(reference, test.inputs, options_.precision);
     if (test.outputs.empty()) {
-      for (std::size_t i = 0; i < names.size(); ++i)
-        add(test, values, i, values.get().outputs[i], actual.at(names[i]));
+      for (std::size_t i = 0; i < names.size(); ++i) add_output(running, test, values, i, nullptr, actual);
     } else if (test.outputs_named) {
       for (const auto& [name, tensor] : test.outputs) {
         const auto found = std::find(names.begin(), names.end(), name);
         if (found == names.end())
           throw CompileError(ExitCode::kInputOutput,
                              fmt::format("{}: the model has no output '{}'", test.name, printable(name)));
-        add(test, values, static_cast<std::size_t>(found - names.begin()), tensor, actual.at(name));
+        add_output(running, test, values, static_cast<std::size_t>(found - names.begin()), &tensor, actual);
       }
     } else {
-      if (test.outputs.size() != names.size()) {
-        throw CompileError(ExitCode::kInputOutput, fmt::format("{}: {} expected outputs for a model with {}",
-                                                               test.name, test.outputs.size(), names.size()));
+      // Data sets of the model know nothing of counts, which are behind all other outputs.
+      if (test.outputs.size() != names.size() && test.outputs.size() + count_outputs != names.size()) {
+        throw CompileError(ExitCode::kInputOutput,
+                           fmt::format("{}: {} expected outputs for a model with {}", test.name,
+                                       test.outputs.size(), names.size() - count_outputs));
       }
-      for (std::size_t i = 0; i < names.size(); ++i)
-        add(test, values, i, test.outputs[i].second, actual.at(names[i]));
+      for (std::size_t i = 0; i < test.outputs.size(); ++i)
+        add_output(running, test, values, i, &test.outputs[i].second, actual);
     }
     if (!kernels_) return;
     compare_inner_values(values, test, actual);
     check_kernels(values, test, actual);
+  }
+
+  /// `given`: the expected output of a data set; null: what the evaluator makes.
+  void add_output(const Running& running, const TestCase& test, const CaseReference& values, std::size_t i,
+                  const ir::Tensor* given, const Tensors& actual) {
+    const std::string& name = values.reference().graph().output_names()[i];
+    const ir::Tensor& found = actual.at(name);
+    const std::optional<CountedPort> counted = counted_port(running.schedule, name);
+    if (!counted) {
+      add(test, values, i, given ? *given : values.get().outputs[i], found);
+      return;
+    }
+    const std::string& count = running.schedule.outputs[static_cast<std::size_t>(counted->count)].model_name;
+    const std::vector<std::string>& names = values.reference().graph().output_names();
+    const auto at = static_cast<std::size_t>(std::find(names.begin(), names.end(), count) - names.begin());
+    const ir::Tensor& whole = values.get().outputs[i];
+    const int axis = counted->axis;
+    const ir::Tensor expected = given ? *given : front_of(whole, axis, values.get().outputs[at].int_at(0));
+    const ir::Tensor filled = options_.layers ? front_of(found, axis, actual.at(count).int_at(0)) : found;
+    const bool fit = expected.shape() == filled.shape();
+    add(test, values, i, fit ? with_front(whole, expected, axis) : expected,
+        fit ? with_front(whole, filled, axis) : filled);
   }
 
   /// Against the graph as imported: finds what a pass has changed.

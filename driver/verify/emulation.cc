@@ -1,5 +1,7 @@
 #include "driver/verify/emulation.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "driver/machine/cuda_arch.h"
@@ -15,6 +17,26 @@ bool has_sm_75(const Program& program) {
   return program.device && program.device->architectures.front().capability == 75;
 }
 
+/// Without a GPU, a run that takes longer must be asked for by --emulate.
+constexpr double kLongEmulation = 600;
+
+std::string duration_text(double seconds) {
+  if (seconds < 1) return "less than a second";
+  if (seconds < 120) return fmt::format("about {:.0f} s", seconds);
+  if (seconds < 7200) return fmt::format("about {:.0f} minutes", seconds / 60);
+  return fmt::format("about {:.0f} hours", seconds / 3600);
+}
+
+/// That the emulator takes for one run on one core.
+double emulation_seconds(const Schedule& schedule) {
+  // Multiply-adds and bytes per second as measured on x86-64 at 2 to 3 GHz.
+  constexpr double kMultiplyAdds = 2e8, kBytes = 1e8;
+  double bytes = 0;
+  for (const Layer& layer : schedule.layers)
+    bytes += static_cast<double>(layer.bytes_read + layer.bytes_written);
+  return static_cast<double>(schedule.statistics.multiply_adds) / kMultiplyAdds + bytes / kBytes;
+}
+
 }  // namespace
 
 void choose_gpu(Options& options) {
@@ -24,13 +46,15 @@ void choose_gpu(Options& options) {
   if (capability) options.gpu_code = code_for(*capability, cuda_architectures(options.arch));
 }
 
-double emulation_seconds(const Schedule& schedule) {
-  // Multiply-adds and bytes per second as measured on x86-64 at 2 to 3 GHz.
-  constexpr double kMultiplyAdds = 2e8, kBytes = 1e8;
-  double bytes = 0;
-  for (const Layer& layer : schedule.layers)
-    bytes += static_cast<double>(layer.bytes_read + layer.bytes_written);
-  return static_cast<double>(schedule.statistics.multiply_adds) / kMultiplyAdds + bytes / kBytes;
+std::string emulation_notice(const Program& program, bool is_asked_for) {
+  const double seconds = emulation_seconds(program.schedules.back());
+  std::string text = fmt::format("no GPU is used: the kernels run on the CPU, {} of one core for each run",
+                                 duration_text(seconds));
+  if (seconds > kLongEmulation && !is_asked_for) {
+    throw CompileError(ExitCode::kUsage,
+                       text + "; --emulate if it shall, or smaller shapes by --dim and --shape");
+  }
+  return text;
 }
 
 std::vector<std::string> gpus_to_emulate(const Program& program, const Options& options, std::size_t& turn) {

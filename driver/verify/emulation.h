@@ -18,8 +18,9 @@ namespace gcompile {
 /// CompileError (kUsage) where --arch has no code for it.
 void choose_gpu(Options& options);
 
-/// Seconds that the emulator takes for one run on one core.
-double emulation_seconds(const Schedule& schedule);
+/// Says that no GPU runs the kernels, and how long a run takes then. Throws CompileError (kUsage) where that is
+/// long and nobody has asked for it.
+std::string emulation_notice(const Program& program, bool is_asked_for);
 
 /// GPUs that it is to stand for in the next run, by names of the program's architectures: each of those that
 /// the user names, the usual ones in turn, latest first. "": what runs is the same for all, or a GPU runs it.

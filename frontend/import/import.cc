@@ -67,6 +67,7 @@ ImportedModel Importer::run() {
   report_attribute_errors();
   diagnostics_.throw_if_errors();
   imported.graph.erase_unused_constants();
+  imported.counted = std::move(counted_outputs_);
   return imported;
 }
 

@@ -58,11 +58,20 @@ struct ModelInfo {
   SingleNumbers numbers = {};
 };
 
+/// An output of which a run fills the first positions along an axis, and the output that says how many: an int64
+/// of rank 0 that the model does not have.
+struct CountedOutput {
+  std::string name;
+  int axis = 0;
+  std::string count;
+};
+
 struct ImportedModel {
   ir::Graph graph;
   ModelInfo info;
   /// What the graph's formulas are made of; null where every size is a number.
   std::shared_ptr<ir::Sizes> sizes;
+  std::vector<CountedOutput> counted = {};
 };
 
 // Warnings go to `diagnostics`. Errors of the model are collected and thrown together as one CompileError

@@ -386,6 +386,7 @@ Importer::Branch Importer::import_branch(const onnx::GraphProto& proto, const Ca
                                          const std::vector<const std::string*>& fed) {
   Branch branch;
   branch.graph.name = node_name;
+  enter_branch(branch.graph);
   Diagnostics findings;
   Scope inner = scope.inside(branch.graph);
   inner.findings = &findings;
@@ -439,6 +440,7 @@ Importer::Branch Importer::import_branch(const onnx::GraphProto& proto, const Ca
     for (const ir::ValueId value : branch.outputs[i].values())
       branch.graph.add_output(value, is_sequence ? fmt::format("{}/{}", output, k++) : output);
   }
+  leave_branch(branch.graph);
   branch.graph.erase_unused_constants();
   return branch;
 }

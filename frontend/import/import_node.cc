@@ -237,8 +237,10 @@ bool Importer::type_node(ir::NodeId id, Scope& scope, int opset) {
       settle_operands(id, scope);
       ir::Node& node = graph.node(id);
       ir::complete_attributes(*node.op, node.attributes);
+      if (count_by_data(id, scope)) return;
       ir::infer_node(graph, id);
       check_result_sizes(graph, id);
+      follow_counts(id, scope);
     });
     note_checks(graph.node(id));
   } catch (const OperatorError& failure) {
@@ -247,7 +249,7 @@ bool Importer::type_node(ir::NodeId id, Scope& scope, int opset) {
     scope.findings->add(std::move(diagnostic));
     return false;
   }
-  propagate(graph, id);
+  if (!is_replaced(id, scope)) propagate(graph, id);
   return true;
 }
 
@@ -359,8 +361,9 @@ void Importer::bind_results(const onnx::NodeProto& node, ir::NodeId id, Scope& s
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (!results[i].valid()) continue;
     has_names = true;
-    bind(scope, node.output(static_cast<int>(i)), Binding::of(results[i]));
+    bind(scope, node.output(static_cast<int>(i)), Binding::of(standing_for(scope, results[i])));
   }
+  if (is_replaced(id, scope)) scope.graph->erase_node(id);
   // Nobody can read what has no name, and no pass has to think of a node without results.
   if (!has_names) scope.graph->erase_node(id);
 }

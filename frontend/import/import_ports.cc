@@ -242,6 +242,7 @@ void Importer::import_outputs(const onnx::GraphProto& graph, Scope& scope) {
       is_first ? scope.graph->add_output(value, name) : add_copy(value, name);
     }
   }
+  add_counts(scope, taken);
   if (graph.output_size() > 0 && scope.graph->outputs().empty() && !is_poisoned)
     error("E0505", "the graph has no output: all that it gives is empty sequences and optionals");
 }
@@ -274,8 +275,10 @@ void Importer::check_output(const onnx::ValueInfoProto& info, const Binding& mad
   const auto& dims = declared.shape().dim();
   bool same = dims.size() == type.rank();
   std::string text;
+  const ir::CountedAxis* const counted = counted_axis(graph, made.value);
   for (int i = 0; i < dims.size(); ++i) {
-    const bool given = dims[i].has_dim_value() && dims[i].dim_value() > 0;
+    const bool is_counted = counted && counted->axis == i;
+    const bool given = dims[i].has_dim_value() && dims[i].dim_value() > 0 && !is_counted;
     text += fmt::format("{}{}", i > 0 ? ", " : "", given ? fmt::format("{}", dims[i].dim_value()) : "?");
     same = same && (!given || dims[i].dim_value() == type.shape[i]);
   }

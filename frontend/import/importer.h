@@ -15,12 +15,13 @@
 #include "frontend/files/attribute_import.h"
 #include "frontend/files/external_data.h"
 #include "frontend/files/model_ports.h"
+#include "frontend/files/opset_table.h"
 #include "frontend/import/import.h"
 #include "frontend/import/name_order.h"
-#include "frontend/import/opset_table.h"
 #include "frontend/import/unsupported.h"
 #include "frontend/sizes/suggested_sizes.h"
 #include "ir/graph/operator.h"
+#include "ir/ops/counted.h"
 #include "ir/ops/settle.h"
 
 namespace gcompile::frontend {
@@ -172,6 +173,20 @@ class Importer {
   void import_trips(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope,
                     void (Trips::*import)());
 
+  // import_counted.cc: results of which only data knows how many elements there are
+  /// Whether other nodes stand for the node, so that it is never typed.
+  bool count_by_data(ir::NodeId id, Scope& scope);
+  void follow_counts(ir::NodeId id, Scope& scope);
+  bool is_replaced(ir::NodeId id, const Scope& scope) const;
+  /// What stands for a result of a node; the result itself where nothing else does.
+  ir::ValueId standing_for(const Scope& scope, ir::ValueId result) const;
+  const ir::CountedAxis* counted_axis(const ir::Graph& graph, ir::ValueId value) const;
+  /// A branch may lie where another one was.
+  void enter_branch(const ir::Graph& branch);
+  void leave_branch(const ir::Graph& branch);
+  /// An output for each count, behind all others.
+  void add_counts(Scope& scope, std::set<std::string>& taken);
+
   // import_function.cc: functions
   struct Function {
     const onnx::FunctionProto* proto = nullptr;
@@ -236,6 +251,9 @@ class Importer {
   std::set<std::string> warned_;  // operators older models do not have; domains not imported
   /// Strings that the elements of a value are positions of, or whose values its columns are.
   std::map<std::pair<const ir::Graph*, ir::ValueId>, std::vector<std::string>> words_;
+  std::map<const ir::Graph*, ir::CountedAxes> counted_;
+  std::map<std::pair<const ir::Graph*, ir::ValueId>, ir::ValueId> standing_for_;
+  std::vector<CountedOutput> counted_outputs_;
   bool is_trial_ = false;  // of sizes; it does not try others itself
   std::vector<std::string>* places_ = nullptr;
   int nodes_ = 0;

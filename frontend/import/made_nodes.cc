@@ -132,6 +132,9 @@ Importer::MadeNodes::Values Importer::MadeNodes::emit(std::string_view op, Value
   for (const std::string& result : results) made.push_back(graph.add_result(id, result));
   graph.node(id).origins = {{std::string(op_.name), name_}};
   if (!importer_.type_node(id, scope_, static_cast<int>(kNewestOpset))) throw Poisoned{};
+  const bool is_replaced = importer_.is_replaced(id, scope_);
+  for (ir::ValueId& each : made) each = importer_.standing_for(scope_, each);
+  if (is_replaced) graph.erase_node(id);
   return made;
 }
 

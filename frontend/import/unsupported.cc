@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/nearest_name.h"
+#include "frontend/files/opset_table.h"
 #include "frontend/import/name_order.h"
-#include "frontend/import/opset_table.h"
 #include "ir/graph/operator.h"
 
 namespace gcompile::frontend {

@@ -1,5 +1,5 @@
 // Compress: the elements, or slices along an axis, for which a condition holds. How many there are follows from the
-// condition, which must be known at compile time.
+// condition: where only a run knows it they are counted (ir/ops/counted.h), and no such node comes here.
 
 #include <fmt/format.h>
 
@@ -64,7 +64,7 @@ const Operator& operator_Compress() {
       .versions = {9, 11},
       .operands = {2, 2},
       .attributes = {{"axis", AttributeKind::kInt, std::nullopt}},
-      .summary = "elements for which a known condition holds",
+      .summary = "elements for which a condition holds",
       .infer = infer,
       .decompose = decompose,
   };

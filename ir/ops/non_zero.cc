@@ -1,5 +1,5 @@
-// NonZero: coordinates of the elements that are not zero. The size of its result depends on data, so only
-// values known at compile time have one.
+// NonZero: coordinates of the elements that are not zero. How many there are depends on data: of values that only a
+// run knows they are counted (ir/ops/counted.h), and no such node comes here.
 
 #include "ir/ops/support.h"
 
@@ -11,8 +11,7 @@ bool is_set(const Scalar& value) { return is_float(value.type) ? value.real != 0
 void infer(InferContext& context) {
   const Tensor* x = context.constant(0);
   if (!x) {
-    operator_error("the size of the result depends on data",
-                   "every shape must be known at compile time; NonZero works only on values that are");
+    operator_error("the size of the result depends on data");
   }
   std::int64_t count = 0;
   for (std::int64_t i = 0; i < x->count(); ++i) count += is_set(x->at(i));
@@ -48,7 +47,7 @@ const Operator& operator_NonZero() {
   static const Operator op = {
       .name = "NonZero",
       .versions = {9, 13},
-      .summary = "coordinates of elements that are not zero; of known values only",
+      .summary = "coordinates of elements that are not zero",
       .infer = infer,
       .evaluate = evaluate,
       .lower = lower,

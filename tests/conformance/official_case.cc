@@ -71,7 +71,10 @@ void import_bound(const onnx::ModelProto& model, const frontend::TestData& data,
     if (removed.count(input.name()) == 0) *bound.mutable_graph()->add_input() = input;
   }
   Diagnostics diagnostics;
-  out.graph = frontend::import_model_bytes(bound.SerializeAsString(), folder, options, diagnostics).graph;
+  frontend::ImportedModel imported =
+      frontend::import_model_bytes(bound.SerializeAsString(), folder, options, diagnostics);
+  out.graph = std::move(imported.graph);
+  out.counted = std::move(imported.counted);
 }
 
 /// What kernel families say of weights that are no constants.

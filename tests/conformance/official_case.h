@@ -9,6 +9,7 @@
 
 #include "codegen/program/program.h"
 #include "frontend/import/data_files.h"
+#include "frontend/import/import.h"
 #include "ir/graph/graph.h"
 
 namespace gcompile::conformance {
@@ -21,9 +22,10 @@ struct OfficialCase {
   bool is_bug = false;          // the refusal is an internal error
   std::string known;            // which inputs became constants: "", "integers", "small", "rest", "all"
   ir::Graph graph;              // as imported
-  std::vector<ir::Tensor> inputs, outputs;  // of the graph, in its order
-  bool is_exact = false;                    // every operator is exact: outputs are equal bit for bit
-  bool computes = false;                    // at -O3 something is left for the emitted code to compute
+  std::vector<ir::Tensor> inputs, outputs;  // of the graph, in its order; no counts among the outputs
+  std::vector<frontend::CountedOutput> counted;
+  bool is_exact = false;  // every operator is exact: outputs are equal bit for bit
+  bool computes = false;  // at -O3 something is left for the emitted code to compute
 };
 
 /// The operators in a model's main graph; empty when the file cannot be read.

@@ -1,4 +1,4 @@
-#include "frontend/import/opset_table.h"
+#include "frontend/files/opset_table.h"
 
 #include <fmt/format.h>
 

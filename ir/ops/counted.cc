@@ -1,0 +1,263 @@
+// Operators whose result is as large as data says.
+
+#include "ir/ops/counted.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "ir/ops/count_context.h"
+
+namespace gcompile::ir {
+namespace {
+
+/// Positions of what is true among `bools`, of one axis, in their order, and behind them those of the rest; and
+/// how many are true.
+struct Chosen {
+  ValueId positions, count;
+};
+
+Chosen chosen_of(CountContext& context, ValueId bools) {
+  const Dim size = context.type(bools).shape[0];
+  if (lowest(size) < 1 && highest(size) < 1) {
+    return {emit_zeros(context, {ElementType::kInt64, {size}}), context.number(0)};
+  }
+  const ValueId ones = context.as_integers(bools), so_far = context.running_sum(ones);
+  const ValueId last = emit_slice(context, so_far, 0, size - 1, size);
+  const ValueId count = emit_reshape(context, last, {});
+  const ValueId all = context.counting(size);
+  const ValueId place_of_true = context.op("Sub", {so_far, context.number(1)});
+  const ValueId place_of_false = context.op("Add", {count, context.op("Sub", {all, so_far})});
+  const ValueId places = context.select(bools, place_of_true, place_of_false);
+  return {context.scattered(all, places, all), count};
+}
+
+std::optional<CountedResults> count_non_zero(CountContext& context) {
+  if (context.constant(0)) return std::nullopt;
+  require_computable(context, 0);
+  const Shape shape = context.shape(0);
+  if (shape.empty()) operator_error("of a scalar that only a run knows is not supported");
+  ValueId holds = context.operand_id(0);
+  if (context.element(0) != ElementType::kBool)
+    holds = context.op("Not", {context.op("Equal", {holds, context.constant_scalar(context.element(0), 0)})});
+  if (const CountedAxis* const axis = context.counted(0))
+    holds = filled_or(context, holds, *axis, context.constant_scalar(ElementType::kBool, 0));
+  const Dim size = element_count(shape);
+  const Chosen chosen = chosen_of(context, emit_reshape(context, holds, {size}));
+  const auto rank = static_cast<std::int64_t>(shape.size());
+  const ValueId row = emit_reshape(context, chosen.positions, {1, size});
+  const auto column = [&](const Shape& sizes) {
+    return emit_reshape(context, context.constant_ints(sizes), {rank, 1});
+  };
+  const ValueId steps = context.op("Div", {row, column(row_major_strides(shape))});
+  return CountedResults{{context.op("Mod", {steps, column(shape)}), CountedAxis{1, chosen.count}}};
+}
+
+std::optional<CountedResults> count_compress(CountContext& context) {
+  if (context.constant(1)) return std::nullopt;
+  if (context.element(1) != ElementType::kBool || context.shape(1).size() != 1)
+    operator_error(
+        fmt::format("the condition must be bool of one axis, it is {}", to_string(context.operand(1))));
+  ValueId x = context.operand_id(0);
+  std::int64_t axis = 0;
+  if (context.attributes().has("axis")) {
+    axis = normalise_axis(context.attributes().int_of("axis"), static_cast<int>(context.shape(0).size()));
+  } else {
+    if (context.counted(0) && context.counted(0)->axis != 0)
+      operator_error("flattens an axis whose size only data knows");
+    x = emit_reshape(context, x, {element_count(context.shape(0))});
+  }
+  const Dim extent = context.type(x).shape[static_cast<std::size_t>(axis)];
+  if (!assume_less_equal(context.shape(1)[0], extent)) {
+    operator_error(fmt::format("the condition has {} elements for {}", to_string(context.shape(1)[0]),
+                               to_string(extent)));
+  }
+  const ValueId no = context.constant_scalar(ElementType::kBool, 0);
+  const Chosen chosen = chosen_of(context, context.filled(1, no));
+  return CountedResults{
+      {context.gather(x, chosen.positions, axis), CountedAxis{static_cast<int>(axis), chosen.count}}};
+}
+
+/// The positions of elements, or slices, in ascending order, equal ones by position; and which of them, in that
+/// order, begin a run of equal ones.
+struct Sorted {
+  ValueId positions, begins;
+};
+
+Sorted sorted_elements(CountContext& context, ValueId x) {
+  const Dim size = context.type(x).shape[0];
+  Attributes ascending = context.along(0);
+  ascending.set("largest", std::int64_t{0});
+  ascending.set("sorted", std::int64_t{1});
+  const NodeId sort = context.emit_node("TopK", {x, context.constant_ints(Shape{size})}, ascending, 2);
+  const ValueId values = context.graph().node(sort).results[0];
+  const ValueId positions = context.graph().node(sort).results[1];
+  const ValueId before = emit_slice(context, values, 0, 0, size - 1);
+  const ValueId same = context.op("Equal", {emit_slice(context, values, 0, 1, size), before});
+  const ValueId yes = context.constant(
+      Tensor::filled({ElementType::kBool, Shape{1}}, Scalar::of_integer(ElementType::kBool, 1)));
+  return {positions, emit_concat(context, {yes, context.op("Not", {same})}, 0)};
+}
+
+/// Each of `rows`, (count, width), is compared with each other one, by the first of their elements that differ.
+Sorted sorted_rows(CountContext& context, ValueId rows) {
+  constexpr std::int64_t kMostElements = 1 << 20;
+  const Dim count = context.type(rows).shape[0], width = context.type(rows).shape[1];
+  if (!always_less_equal(count * count * width, kMostElements))
+    operator_error("of so many slices that only a run knows is not supported",
+                   "without an axis there is no limit");
+  const ValueId left = emit_reshape(context, rows, {count, 1, width});
+  const ValueId right = emit_reshape(context, rows, {1, count, width});
+  const ValueId differ = context.as_integers(context.op("Not", {context.op("Equal", {left, right})}));
+  Attributes first = context.along(2);
+  first.set("keepdims", std::int64_t{1});
+  const ValueId at = context.op("ArgMax", {differ}, first);
+  const ValueId shape = context.constant_ints(Shape{count, count, width});
+  const auto deciding = [&](ValueId side) {
+    const ValueId all = context.op("Expand", {side, shape});
+    return emit_reshape(context, context.op("GatherElements", {all, at}, context.along(2)), {count, count});
+  };
+  const auto sum = [&](ValueId values, std::int64_t axis) {
+    Attributes flat;
+    flat.set("keepdims", std::int64_t{0});
+    return context.op("ReduceSum", {values, context.constant_ints(std::vector<std::int64_t>{axis})}, flat);
+  };
+  const ValueId same = context.op("Equal", {sum(differ, 2), context.number(0)});
+  const ValueId less = context.op("Less", {deciding(left), deciding(right)});
+  const ValueId rises =
+      context.op("Less", {emit_counting(context, 0, {count, 1}), emit_counting(context, 0, {1, count})});
+  // How many rows come before each one, and how many of those are equal to it.
+  const ValueId smaller = sum(context.as_integers(less), 0);
+  const ValueId equal = sum(context.as_integers(context.op("And", {same, rises})), 0);
+  const ValueId places = context.op("Add", {smaller, equal});
+  const ValueId all = context.counting(count);
+  const ValueId begins = context.as_integers(context.op("Equal", {equal, context.number(0)}));
+  return {context.scattered(all, places, all),
+          emit_cast(context, context.scattered(all, places, begins), ElementType::kBool)};
+}
+
+std::optional<CountedResults> count_unique(CountContext& context) {
+  if (context.constant(0)) return std::nullopt;
+  require_computable(context, 0);
+  if (context.counted(0)) operator_error("of a number of elements that only data knows is not supported");
+  const Shape shape = context.shape(0);
+  const bool has_axis = context.attributes().has("axis");
+  const std::int64_t axis =
+      has_axis ? normalise_axis(context.attributes().int_of("axis"), static_cast<int>(shape.size())) : 0;
+  const Dim size = has_axis ? shape[static_cast<std::size_t>(axis)] : element_count(shape);
+  if (lowest(element_count(shape)) < 1) operator_error("of what may have no elements is not supported");
+  const ValueId x = has_axis ? context.operand_id(0) : emit_reshape(context, context.operand_id(0), {size});
+  const bool has_rows = has_axis && shape.size() > 1;
+  ValueId rows;
+  if (has_rows) {
+    std::vector<std::int64_t> perm = {axis};
+    Dim width = 1;
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(shape.size()); ++i) {
+      if (i == axis) continue;
+      perm.push_back(i);
+      width = width * shape[static_cast<std::size_t>(i)];
+    }
+    rows = emit_reshape(context, emit_transpose(context, x, perm), {size, width});
+  }
+  const Sorted sorted = has_rows ? sorted_rows(context, rows) : sorted_elements(context, x);
+  // The number of the run that each sorted element is in.
+  const ValueId runs =
+      context.op("Sub", {context.running_sum(context.as_integers(sorted.begins)), context.number(1)});
+  const Chosen starts = chosen_of(context, sorted.begins);
+  const ValueId first_of_run = context.gather(sorted.positions, starts.positions);
+  const ValueId all = context.counting(size);
+  const ValueId next = emit_concat(
+      context, {emit_slice(context, starts.positions, 0, 1, size), context.constant_ints(Shape{size})}, 0);
+  const ValueId is_last = context.op("Equal", {all, context.op("Sub", {starts.count, context.number(1)})});
+  const ValueId ends = context.select(is_last, emit_number(context, size), next);
+  const ValueId lengths = context.op("Sub", {ends, starts.positions});
+  ValueId values = context.gather(x, first_of_run, axis), firsts = first_of_run, counts = lengths;
+  ValueId inverse = context.scattered(all, sorted.positions, runs);
+  if (!context.attributes().flag("sorted")) {
+    // Runs in the order of their first elements.
+    const ValueId is_first = context.scattered(all, sorted.positions, context.as_integers(sorted.begins));
+    const Chosen order = chosen_of(context, emit_cast(context, is_first, ElementType::kBool));
+    values = context.gather(x, order.positions, axis);
+    firsts = order.positions;
+    counts = context.gather(lengths, context.gather(inverse, order.positions));
+    const ValueId place = context.op("Sub", {context.running_sum(is_first), context.number(1)});
+    inverse = context.gather(place, context.gather(first_of_run, inverse));
+  }
+  const CountedAxis counted{0, starts.count};
+  CountedResults results = {{values, CountedAxis{static_cast<int>(axis), starts.count}},
+                            {firsts, counted},
+                            {inverse, std::nullopt},
+                            {counts, counted}};
+  for (int i = 0; i < 4; ++i) {
+    if (!context.is_read(i)) results[static_cast<std::size_t>(i)] = {};
+  }
+  results.resize(static_cast<std::size_t>(context.result_count()));
+  return results;
+}
+
+/// A position, and of one that is not among `size` and what comes behind a run ends with a status.
+ValueId checked_number(CountContext& context, ValueId number, Dim size) {
+  const ValueId one = emit_reshape(context, emit_cast(context, number, ElementType::kInt64), {});
+  const ValueId is_negative = context.op("Less", {one, context.number(0)});
+  const ValueId outside = emit_number(context, size + 1);
+  return context.gather(context.counting(size + 1), context.select(is_negative, outside, one));
+}
+
+std::optional<CountedResults> count_top_k(CountContext& context) {
+  const bool is_known = context.constant(1) || context.knows_sizes(1) || !context.has_operand(1);
+  const int axis =
+      normalise_axis(context.attributes().int_of("axis"), static_cast<int>(context.shape(0).size()));
+  const CountedAxis* const counted = context.counted(0);
+  if (counted && counted->axis == axis) {
+    operator_error("ranks a number of elements that only data knows");
+  }
+  if (is_known || counted || context.operand(1).count() != 1 || is_float(context.element(1)))
+    return std::nullopt;
+  const Dim extent = context.shape(0)[static_cast<std::size_t>(axis)];
+  const ValueId count = checked_number(context, context.operand_id(1), extent);
+  const NodeId all = context.emit_node("TopK", {context.operand_id(0), context.constant_ints(Shape{extent})},
+                                       context.attributes(), 2);
+  CountedResults results;
+  for (int i = 0; i < context.result_count(); ++i) {
+    const ValueId value = context.graph().node(all).results[static_cast<std::size_t>(i)];
+    results.push_back(context.is_read(i) ? CountedResult{value, CountedAxis{axis, count}} : CountedResult{});
+  }
+  return results;
+}
+
+constexpr std::array kProducers = {
+    CountRow{"Compress", count_compress},
+    CountRow{"NonZero", count_non_zero},
+    CountRow{"TopK", count_top_k},
+    CountRow{"Unique", count_unique},
+};
+
+}  // namespace
+
+std::optional<CountedResults> count_results(Graph& graph, NodeId id, const CountedAxes& counted) {
+  const Node& node = graph.node(id);
+  const auto row_in = [&](std::span<const CountRow> rows) -> const CountRow* {
+    const auto at = std::find_if(rows.begin(), rows.end(),
+                                 [&](const CountRow& each) { return each.name == node.op->name; });
+    return at == rows.end() ? nullptr : &*at;
+  };
+  const CountRow* row = row_in(kProducers);
+  if (!row) row = row_in(counted_readers());
+  if (!row || !node.op->domain.empty()) return std::nullopt;
+  // A node that lacks an operand, or has too many results, is refused where types are inferred.
+  const auto least = static_cast<std::size_t>(std::max(1, node.op->operands.min));
+  const auto exceeds = [](std::size_t count, const Arity& arity) {
+    return arity.max >= 0 && count > static_cast<std::size_t>(arity.max);
+  };
+  if (node.operands.size() < least || exceeds(node.operands.size(), node.op->operands) ||
+      exceeds(node.results.size(), node.op->results))
+    return std::nullopt;
+  for (std::size_t i = 0; i < least; ++i) {
+    if (!node.operands[i].valid()) return std::nullopt;
+  }
+  CountContext context(graph, id, counted);
+  return row->count(context);
+}
+
+}  // namespace gcompile::ir

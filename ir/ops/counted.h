@@ -1,0 +1,44 @@
+#pragma once
+// Results of which only data knows how many elements there are. They have room for the most that there can be;
+// a run fills the first ones along one axis, and counts them. What lies behind them means nothing: nodes that
+// compute each position by itself leave it there, others are expressed so that they do not see it, or refused.
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "ir/graph/operator.h"
+
+namespace gcompile::ir {
+
+/// The axis of a value that a run fills from its front, and how many of its positions it fills.
+struct CountedAxis {
+  int axis = 0;
+  ValueId count;  // int64 of rank 0
+};
+using CountedAxes = std::map<ValueId, CountedAxis>;
+
+/// What stands for the result of a node.
+struct CountedResult {
+  ValueId value;  // invalid: nobody reads the result
+  std::optional<CountedAxis> counted = std::nullopt;
+};
+using CountedResults = std::vector<CountedResult>;
+
+/// For a node that has its normal form and all attributes, and no types yet: other nodes for it where it decides
+/// by data how many elements there are, or reads across a counted axis. nullopt: it can stay. Throws
+/// OperatorError where it cannot, and there are no others.
+std::optional<CountedResults> count_results(Graph& graph, NodeId id, const CountedAxes& counted);
+
+/// The axis of each result of a node, whose types are known, that its operands' counted axes reach, position by
+/// position; made of as many nodes as that takes. Throws OperatorError where some result's filled positions
+/// depend on what lies behind the count, or where sizes agree by room that may not agree by count.
+CountedResults follow_counts(Graph& graph, NodeId id, const CountedAxes& counted);
+
+/// 0, 1, 2, ... along the one axis of `shape` that is not 1, or along the last: a constant where they are few.
+ValueId emit_positions(RewriteContext& context, const Shape& shape);
+
+/// `value` where a run fills the axis, `other` behind that.
+ValueId filled_or(RewriteContext& context, ValueId value, const CountedAxis& counted, ValueId other);
+
+}  // namespace gcompile::ir

@@ -1,0 +1,292 @@
+// Counted axes through nodes: by the loops that an operator lowers to, by the nodes that it decomposes into, and by
+// what its kernel does with each axis.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/forms/form.h"
+#include "ir/ops/counted.h"
+#include "ir/ops/rewrite.h"
+
+namespace gcompile::ir {
+namespace {
+
+/// Where the filled positions of a value lie, and how many they are: `times / parts` of the count.
+struct FilledAxis {
+  int axis = 0;
+  std::int64_t times = 1, parts = 1;
+  bool operator==(const FilledAxis&) const = default;
+};
+using FilledAxes = std::map<ValueId, FilledAxis>;
+
+Dim product(const Shape& shape, std::size_t begin, std::size_t end) {
+  Dim all = 1;
+  for (std::size_t i = begin; i < end; ++i) all = all * shape[i];
+  return all;
+}
+
+/// Elements keep their row-major order: the axis goes where as many elements lie before it, alone, with axes
+/// behind it that it is joined with, or cut into rows.
+std::optional<FilledAxis> through_reshape(const Shape& from, const Shape& to, FilledAxis filled) {
+  const auto axis = static_cast<std::size_t>(filled.axis);
+  const Dim before = product(from, 0, axis), size = from[axis];
+  for (std::size_t i = to.size(); i-- > 0;) {
+    if (product(to, 0, i) != before) continue;
+    filled.axis = static_cast<int>(i);
+    if (to[i] == size) return filled;
+    if (!to[i].is_constant() || !size.is_constant()) continue;
+    const std::int64_t here = to[i].constant(), there = size.constant();
+    if (here > there && there > 0 && here % there == 0) {
+      filled.times *= here / there;
+      return filled;
+    }
+    if (here > 1 && there % here == 0) {
+      filled.parts *= there / here;
+      return filled;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The loop that walks the axis of an operand, position by position; nullopt: its loads do not.
+std::optional<int> loop_of(const LoopForm& form, int operand, int axis) {
+  std::optional<int> loop;
+  for (const ScalarNode& node : form.dag.nodes()) {
+    if (node.op != ScalarOp::kLoad || node.operand != operand) continue;
+    const std::optional<int> walked = node.index[static_cast<std::size_t>(axis)].as_axis();
+    if (!walked || *walked >= form.parallel || (loop && *loop != *walked)) return std::nullopt;
+    loop = walked;
+  }
+  return loop;
+}
+
+class Follower {
+ public:
+  Follower(const Graph& graph, NodeId id, FilledAxes& filled)
+      : graph_(graph), id_(id), node_(graph.node(id)), filled_(filled) {
+    for (std::size_t i = 0; i < node_.operands.size(); ++i) {
+      if (const auto at = filled.find(node_.operands[i]); at != filled.end())
+        operands_.emplace(static_cast<int>(i), at->second);
+    }
+  }
+
+  /// Adds the results that are filled. False: some position is not one's own.
+  bool follow() {
+    if (operands_.empty()) return true;
+    if (!node_.subgraphs.empty() || node_.op->traits.reads_types_only) return false;
+    if (node_.op->traits.keeps_elements) return keep_elements();
+    if (node_.op->decompose) {
+      if (const std::optional<bool> inside = decomposed()) return *inside;
+    }
+    if (!node_.op->lower) return false;
+    const Form form = node_.op->lower(LowerContext(graph_, id_));
+    if (const auto* loops = std::get_if<LoopForm>(&form)) return by_loops(*loops);
+    const Work* const work = work_of(form);
+    return work && by_work(*work);
+  }
+
+ private:
+  const Shape& shape(int operand) const {
+    return graph_.value(node_.operands[static_cast<std::size_t>(operand)]).type.shape;
+  }
+
+  bool fill(std::size_t result, FilledAxis axis) {
+    if (node_.results[result].valid()) filled_.emplace(node_.results[result], axis);
+    return true;
+  }
+
+  bool fill_all(FilledAxis axis) {
+    for (std::size_t i = 0; i < node_.results.size(); ++i) fill(i, axis);
+    return true;
+  }
+
+  bool keep_elements() {
+    if (operands_.size() != 1 || operands_.begin()->first != 0) return false;
+    const Shape& to = graph_.value(node_.results[0]).type.shape;
+    const std::optional<FilledAxis> axis = through_reshape(shape(0), to, operands_.begin()->second);
+    return axis && fill(0, *axis);
+  }
+
+  /// nullopt: it does not decompose.
+  std::optional<bool> decomposed() {
+    Graph alone;
+    std::vector<ValueId> ids;
+    FilledAxes inside;
+    for (std::size_t i = 0; i < node_.operands.size(); ++i) {
+      ids.emplace_back();
+      if (!node_.operands[i].valid()) continue;
+      const Tensor* const known = graph_.constant(node_.operands[i]);
+      ids.back() =
+          known ? alone.add_constant(*known) : alone.add_input({}, graph_.value(node_.operands[i]).type);
+      if (const auto at = operands_.find(static_cast<int>(i)); at != operands_.end())
+        inside.emplace(ids.back(), at->second);
+    }
+    const NodeId copy =
+        alone.add_node(*node_.op, ids, node_.attributes, static_cast<int>(node_.results.size()));
+    for (std::size_t i = 0; i < node_.results.size(); ++i) {
+      const ValueId result = alone.node(copy).results[i];
+      const ValueId like = node_.results[i].valid() ? node_.results[i] : node_.results[0];
+      alone.value(result).type = graph_.value(like).type;
+      alone.add_output(result, {});
+    }
+    RewriteContext context(alone, copy, 0);
+    if (!node_.op->decompose(context)) return std::nullopt;
+    alone.erase_node(copy);
+    for (const NodeId each : alone.topological_order()) {
+      if (!Follower(alone, each, inside).follow()) return false;
+    }
+    for (std::size_t i = 0; i < node_.results.size(); ++i) {
+      if (const auto at = inside.find(alone.outputs()[i]); at != inside.end()) fill(i, at->second);
+    }
+    return true;
+  }
+
+  bool by_loops(const LoopForm& form) {
+    std::optional<int> loop;
+    for (const auto& [operand, axis] : operands_) {
+      const std::optional<int> own = loop_of(form, operand, axis.axis);
+      if (!own || (loop && *loop != *own) || !same_part(axis)) return false;
+      loop = own;
+    }
+    for (const ScalarNode& node : form.dag.nodes()) {
+      // As many positions as there is room for are no more than the count in another tensor.
+      const bool is_other = node.op == ScalarOp::kLoad && operands_.count(node.operand) == 0;
+      const auto walks = [&](const Index& index) { return index.mentions(*loop); };
+      if (is_other && std::any_of(node.index.begin(), node.index.end(), walks)) return false;
+    }
+    for (std::size_t i = 0; i < form.store.size(); ++i) {
+      FilledAxis axis = operands_.begin()->second;
+      axis.axis = static_cast<int>(i);
+      if (form.store[i].as_axis() == loop) return fill(0, axis);
+    }
+    return false;
+  }
+
+  bool same_part(const FilledAxis& axis) const {
+    const FilledAxis& first = operands_.begin()->second;
+    return axis.times == first.times && axis.parts == first.parts;
+  }
+
+  bool by_work(const Work& work) {
+    if (const auto* top = std::get_if<TopKWork>(&work)) return along_other(top->axis);
+    if (const auto* scan = std::get_if<ScanWork>(&work)) return along_other(scan->reverse ? scan->axis : -1);
+    const bool by_image = std::holds_alternative<ConvWork>(work) || std::holds_alternative<PoolWork>(work) ||
+                          std::holds_alternative<ConvTransposeWork>(work);
+    if (by_image) {
+      const auto& [operand, axis] = *operands_.begin();
+      return operands_.size() == 1 && operand == 0 && axis.axis == 0 && fill_all(axis);
+    }
+    return std::holds_alternative<ProductWork>(work) && by_product();
+  }
+
+  /// Each line along `axis` by itself.
+  bool along_other(int axis) {
+    const auto& [operand, filled] = *operands_.begin();
+    return operands_.size() == 1 && operand == 0 && filled.axis != axis && fill_all(filled);
+  }
+
+  /// Rows of the left side, columns of the right one, or matrices of both.
+  bool by_product() {
+    const auto is_turned = [&](const char* name) {
+      return node_.attributes.has(name) && node_.attributes.int_of(name) != 0;
+    };
+    if (is_turned("transA") || is_turned("transB") || node_.results.size() != 1) return false;
+    const auto rank = static_cast<int>(graph_.value(node_.results[0]).type.rank());
+    std::optional<FilledAxis> made;
+    for (const auto& [operand, axis] : operands_) {
+      const auto own = static_cast<int>(shape(operand).size());
+      if (operand > 1 || own < 2) return false;
+      const int contracted = operand == 0 ? own - 1 : own - 2;
+      if (axis.axis == contracted) return false;
+      FilledAxis here = axis;
+      here.axis = axis.axis + rank - own;
+      if (made && !(*made == here)) return false;
+      made = here;
+    }
+    for (int operand = 0; operand < 2; ++operand) {
+      if (operands_.count(operand) > 0) continue;
+      const auto own = static_cast<int>(shape(operand).size());
+      const int at = made->axis - (rank - own);
+      const bool is_matrix_axis = made->axis >= rank - 2;
+      if (!is_matrix_axis && at >= 0 && shape(operand)[static_cast<std::size_t>(at)] != 1) return false;
+    }
+    return fill(0, *made);
+  }
+
+  const Graph& graph_;
+  const NodeId id_;
+  const Node& node_;
+  FilledAxes& filled_;
+  std::map<int, FilledAxis> operands_;
+};
+
+/// Whether a run checks elements of the operand before it uses them: those that it has not filled would end it.
+bool are_checked(const Graph& graph, NodeId id, int operand) {
+  const Node& node = graph.node(id);
+  const bool is_index = !is_float(graph.value(node.operands[static_cast<std::size_t>(operand)]).type.element);
+  if (!is_index || !node.op->lower || node.op->decompose) return false;
+  const Form form = node.op->lower(LowerContext(graph, id));
+  const auto* const loops = std::get_if<LoopForm>(&form);
+  return loops && !loops->checks.empty();
+}
+
+}  // namespace
+
+ValueId emit_positions(RewriteContext& context, const Shape& shape) {
+  constexpr std::int64_t kMostConstants = 256;
+  const Dim size = element_count(shape);
+  if (!size.is_constant() || size.constant() <= kMostConstants) return emit_counting(context, 0, shape);
+  Attributes attributes;
+  attributes.set("size", size.constant());
+  return emit_reshape(context, context.emit("Counting", {}, attributes), shape);
+}
+
+ValueId filled_or(RewriteContext& context, ValueId value, const CountedAxis& counted, ValueId other) {
+  const TensorType& type = context.type(value);
+  Shape along(static_cast<std::size_t>(type.rank()), 1);
+  along[static_cast<std::size_t>(counted.axis)] = type.shape[static_cast<std::size_t>(counted.axis)];
+  const ValueId positions = emit_positions(context, along);
+  return context.emit("Where", {context.emit("Less", {positions, counted.count}), value, other});
+}
+
+CountedResults follow_counts(Graph& graph, NodeId id, const CountedAxes& counted) {
+  FilledAxes filled;
+  ValueId count;
+  RewriteContext context(graph, id, 0);
+  for (int i = 0; i < context.operand_count(); ++i) {
+    const auto at = counted.find(context.operand_id(i));
+    if (at == counted.end()) continue;
+    if (count.valid() && count != at->second.count)
+      operator_error(fmt::format("input {} has another number of elements than those before, by data", i),
+                     "what is computed together is chosen together, by one node");
+    count = at->second.count;
+    filled[at->first] = {at->second.axis};
+    if (!are_checked(graph, id, i)) continue;
+    const ValueId zero = context.constant_scalar(context.element(i), 0);
+    const ValueId masked = filled_or(context, at->first, at->second, zero);
+    filled[masked] = {at->second.axis};
+    context.set_operand(i, masked);
+  }
+  if (!Follower(graph, id, filled).follow()) {
+    operator_error("computes with a number of elements that only data knows, across them or beside others",
+                   "elements that data chooses can be moved, chosen from, and computed with one by one");
+  }
+  CountedResults results;
+  for (const ValueId result : std::vector<ValueId>(graph.node(id).results)) {
+    CountedResult& out = results.emplace_back();
+    out.value = result;
+    const auto at = result.valid() ? filled.find(result) : filled.end();
+    if (at == filled.end()) continue;
+    ValueId own = count;
+    const auto number = [&](std::int64_t value) {
+      return context.constant_scalar(ElementType::kInt64, static_cast<double>(value));
+    };
+    if (at->second.times != 1) own = context.emit("Mul", {own, number(at->second.times)});
+    if (at->second.parts != 1) own = context.emit("Div", {own, number(at->second.parts)});
+    out.counted = CountedAxis{at->second.axis, own};
+  }
+  return results;
+}
+
+}  // namespace gcompile::ir

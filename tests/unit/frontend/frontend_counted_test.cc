@@ -1,0 +1,247 @@
+// Results of which only data knows how many elements there are: what they and what follows from them are, by the
+// evaluator, for data that chooses none, some and all.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "tests/unit/frontend/frontend_fixture.h"
+
+namespace gcompile::frontend_test {
+namespace {
+
+using ir::ElementType;
+using ir::Tensor;
+using Numbers = std::vector<double>;
+
+ir::Scalar scalar(ElementType type, double value) {
+  return ir::is_float(type) ? ir::Scalar::of_real(type, value)
+                            : ir::Scalar::of_integer(type, static_cast<std::int64_t>(value));
+}
+
+Tensor tensor(ElementType type, const ir::Shape& shape, const Numbers& values) {
+  Tensor out({type, shape});
+  for (std::size_t i = 0; i < values.size(); ++i)
+    out.set(static_cast<std::int64_t>(i), scalar(type, values[i]));
+  return out;
+}
+Tensor floats(const ir::Shape& shape, const Numbers& values) {
+  return tensor(ElementType::kFloat32, shape, values);
+}
+Tensor ints(const std::vector<std::int64_t>& values) {
+  return Tensor::of_ints(values, {static_cast<std::int64_t>(values.size())});
+}
+Tensor mask(const Numbers& values) {
+  return tensor(ElementType::kBool, {static_cast<std::int64_t>(values.size())}, values);
+}
+
+/// What a run fills of output `index`, in row-major order.
+Numbers filled(const Outcome& outcome, std::size_t index, const std::vector<Tensor>& inputs) {
+  const std::vector<Tensor> outputs = ir::evaluate_graph(outcome.graph(), inputs);
+  const std::vector<std::string>& names = outcome.graph().output_names();
+  const Tensor& all = outputs.at(index);
+  std::int64_t axis = 0, count = all.shape().empty() ? 1 : all.shape()[0].constant();
+  for (const frontend::CountedOutput& counted : outcome.model->counted) {
+    if (counted.name != names[index]) continue;
+    axis = counted.axis;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == counted.count) count = outputs[i].int_at(0);
+    }
+  }
+  Numbers out;
+  const std::int64_t inner =
+      all.shape().empty() ? 1 : ir::row_major_strides(all.shape())[static_cast<std::size_t>(axis)].constant();
+  const std::int64_t room = all.shape().empty() ? 1 : all.shape()[static_cast<std::size_t>(axis)].constant();
+  for (std::int64_t i = 0; i < all.count(); ++i) {
+    if (i / inner % room < count) out.push_back(all.real_at(i));
+  }
+  return out;
+}
+
+Outcome model(const std::string& signature, const std::string& body) {
+  Outcome outcome = import_text(model_text(signature, body));
+  EXPECT_TRUE(outcome.model) << outcome.errors;
+  return outcome;
+}
+
+const Numbers kNone = {0, 0, 0, 0}, kSome = {0, 1, 0, 1}, kAll = {1, 1, 1, 1};
+
+TEST(Counted, NonZero) {
+  const Outcome outcome = model("(float[2,3] x) => (int64[2,n] y)", "y = NonZero(x)");
+  EXPECT_NE(outcome.warnings.find("which has room for 6: the output 'y_count' says"), std::string::npos)
+      << outcome.warnings;
+  EXPECT_EQ(filled(outcome, 0, {floats({2, 3}, {0, 5, 0, 0, -1, 2})}), (Numbers{0, 1, 1, 1, 1, 2}));
+  EXPECT_EQ(filled(outcome, 0, {floats({2, 3}, {0, 0, 0, 0, 0, 0})}), (Numbers{}));
+  EXPECT_EQ(filled(outcome, 0, {floats({2, 3}, {1, 1, 1, 1, 1, 1})}),
+            (Numbers{0, 0, 0, 1, 1, 1, 0, 1, 2, 0, 1, 2}));
+}
+
+TEST(Counted, Compress) {
+  const Outcome rows = model("(float[4,2] x, bool[4] m) => (float[n,2] y)", "y = Compress<axis = 0>(x, m)");
+  const Tensor x = floats({4, 2}, {0, 1, 2, 3, 4, 5, 6, 7});
+  EXPECT_EQ(filled(rows, 0, {x, mask(kSome)}), (Numbers{2, 3, 6, 7}));
+  EXPECT_EQ(filled(rows, 0, {x, mask(kNone)}), (Numbers{}));
+  EXPECT_EQ(filled(rows, 0, {x, mask(kAll)}).size(), 8u);
+  const Outcome columns =
+      model("(float[2,4] x, bool[3] m) => (float[2,n] y)", "y = Compress<axis = 1>(x, m)");
+  EXPECT_EQ(filled(columns, 0, {floats({2, 4}, {0, 1, 2, 3, 4, 5, 6, 7}), mask({1, 0, 1})}),
+            (Numbers{0, 2, 4, 6}));
+}
+
+TEST(Counted, UniqueInBothOrders) {
+  const Tensor x = floats({6}, {3, 1, 3, 2, 1, 1});
+  const std::string signature = "(float[6] x) => (float[n] y, int64[n] i, int64[6] v, int64[n] c)";
+  const Outcome sorted = model(signature, "y, i, v, c = Unique<sorted = 1>(x)");
+  EXPECT_EQ(filled(sorted, 0, {x}), (Numbers{1, 2, 3}));
+  EXPECT_EQ(filled(sorted, 1, {x}), (Numbers{1, 3, 0}));
+  EXPECT_EQ(filled(sorted, 2, {x}), (Numbers{2, 0, 2, 1, 0, 0}));
+  EXPECT_EQ(filled(sorted, 3, {x}), (Numbers{3, 1, 2}));
+  const Outcome by_place = model(signature, "y, i, v, c = Unique<sorted = 0>(x)");
+  EXPECT_EQ(filled(by_place, 0, {x}), (Numbers{3, 1, 2}));
+  EXPECT_EQ(filled(by_place, 1, {x}), (Numbers{0, 1, 3}));
+  EXPECT_EQ(filled(by_place, 2, {x}), (Numbers{0, 1, 0, 2, 1, 1}));
+  EXPECT_EQ(filled(by_place, 3, {x}), (Numbers{2, 3, 1}));
+}
+
+TEST(Counted, UniqueRowsAndColumns) {
+  const std::string results = ") => (float[n,m] y, int64[n] i, int64[4] v, int64[n] c)";
+  const Numbers x = {1, 0, 3, 2, 1, 0, 2, 9};
+  const Outcome sorted = model("(float[4,2] x" + results, "y, i, v, c = Unique<axis = 0, sorted = 1>(x)");
+  EXPECT_EQ(filled(sorted, 0, {floats({4, 2}, x)}), (Numbers{1, 0, 2, 9, 3, 2}));
+  EXPECT_EQ(filled(sorted, 1, {floats({4, 2}, x)}), (Numbers{0, 3, 1}));
+  EXPECT_EQ(filled(sorted, 2, {floats({4, 2}, x)}), (Numbers{0, 2, 0, 1}));
+  EXPECT_EQ(filled(sorted, 3, {floats({4, 2}, x)}), (Numbers{2, 1, 1}));
+  const Outcome columns = model("(float[2,4] x" + results, "y, i, v, c = Unique<axis = -1, sorted = 0>(x)");
+  const Tensor turned = floats({2, 4}, {5, 1, 5, 1, 0, 2, 0, 3});
+  EXPECT_EQ(filled(columns, 0, {turned}), (Numbers{5, 1, 1, 0, 2, 3}));
+  EXPECT_EQ(filled(columns, 1, {turned}), (Numbers{0, 1, 3}));
+  EXPECT_EQ(filled(columns, 2, {turned}), (Numbers{0, 1, 0, 2}));
+  EXPECT_EQ(filled(columns, 3, {turned}), (Numbers{2, 1, 1}));
+}
+
+TEST(Counted, TopKOfARun) {
+  const Outcome outcome =
+      model("(float[2,3] x, int64[1] k) => (float[2,n] y, int64[2,n] i)", "y, i = TopK(x, k)");
+  const Tensor x = floats({2, 3}, {1, 3, 2, 6, 5, 4});
+  const auto k = [](std::int64_t number) { return ints({number}); };
+  EXPECT_EQ(filled(outcome, 0, {x, k(2)}), (Numbers{3, 2, 6, 5}));
+  EXPECT_EQ(filled(outcome, 1, {x, k(1)}), (Numbers{1, 0}));
+  EXPECT_EQ(filled(outcome, 1, {x, k(0)}), (Numbers{}));
+  EXPECT_THROW(ir::evaluate_graph(outcome.graph(), {x, k(4)}), CompileError);
+  EXPECT_THROW(ir::evaluate_graph(outcome.graph(), {x, k(-1)}), CompileError);
+}
+
+/// Rows 1 and 3, or none, or all, of {0, 1}, {2, 3}, {4, 5}, {6, 7}, and what follows from them.
+Outcome rows(const std::string& results, const std::string& body, const std::string& inputs = "") {
+  return model("(float[4,2] x, bool[4] m" + inputs + ") => (" + results + ")",
+               "r = Compress<axis = 0>(x, m)\n" + body);
+}
+const Tensor kRows = floats({4, 2}, {0, 1, 2, 3, 4, 5, 6, 7});
+
+TEST(Counted, RowsStayRows) {
+  const Outcome outcome = rows("float[n,2] a, float[2,n] b, float[n] c, float[n,3] d",
+                               "a = Neg(r)\n"
+                               "b = Transpose(a)\n"
+                               "two = Constant<value_ints = [-1]>()\n"
+                               "c = Reshape(r, two)\n"
+                               "d = MatMul(r, w)",
+                               ", float[2,3] w");
+  const std::vector<Tensor> some = {kRows, mask(kSome), floats({2, 3}, {1, 0, 2, 0, 1, 1})};
+  EXPECT_EQ(filled(outcome, 0, some), (Numbers{-2, -3, -6, -7}));
+  EXPECT_EQ(filled(outcome, 1, some), (Numbers{-2, -6, -3, -7}));
+  EXPECT_EQ(filled(outcome, 2, some), (Numbers{2, 3, 6, 7}));
+  EXPECT_EQ(filled(outcome, 3, some), (Numbers{2, 3, 7, 6, 7, 19}));
+}
+
+TEST(Counted, WhatIsFoldedDoesNotSeeTheRest) {
+  const Outcome outcome = rows("float[2] s, float[2] h, float[2] l, float[2] e, int64[2] a, float[n,2] p",
+                               "axes = Constant<value_ints = [0]>()\n"
+                               "s = ReduceSum<keepdims = 0>(r, axes)\n"
+                               "h = ReduceMax<keepdims = 0, axes = [0]>(r)\n"
+                               "l = ReduceMin<keepdims = 0, axes = [0]>(r)\n"
+                               "e = ReduceMean<keepdims = 0, axes = [0]>(r)\n"
+                               "a = ArgMax<axis = 0, keepdims = 0>(r)\n"
+                               "p = Softmax<axis = 0>(r)");
+  const std::vector<Tensor> some = {kRows, mask(kSome)};
+  EXPECT_EQ(filled(outcome, 0, some), (Numbers{8, 10}));
+  EXPECT_EQ(filled(outcome, 1, some), (Numbers{6, 7}));
+  EXPECT_EQ(filled(outcome, 2, some), (Numbers{2, 3}));
+  EXPECT_EQ(filled(outcome, 3, some), (Numbers{4, 5}));
+  EXPECT_EQ(filled(outcome, 4, some), (Numbers{1, 1}));
+  const Numbers share = filled(outcome, 5, some);
+  ASSERT_EQ(share.size(), 4u);
+  EXPECT_NEAR(share[0] + share[2], 1, 1e-6);
+  EXPECT_EQ(filled(outcome, 0, {kRows, mask(kNone)}), (Numbers{0, 0}));
+}
+
+TEST(Counted, JoinedCutAndChosenFrom) {
+  const Outcome outcome = rows("float[n,2] j, float[n,2] f, float[1,2] g, int64[2] t, int64 z",
+                               "j = Concat<axis = 0>(r, x, r)\n"
+                               "zero = Constant<value_ints = [0]>()\n"
+                               "three = Constant<value_ints = [3]>()\n"
+                               "f = Slice(r, zero, three, zero)\n"
+                               "g = Gather<axis = 0>(r, i)\n"
+                               "t = Shape(r)\n"
+                               "z = Size(r)",
+                               ", int64[1] i");
+  const auto inputs = [](const Numbers& chosen, std::int64_t i) {
+    return std::vector<Tensor>{kRows, mask(chosen), ints({i})};
+  };
+  EXPECT_EQ(filled(outcome, 0, inputs(kSome, 0)), (Numbers{2, 3, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7, 2, 3, 6, 7}));
+  EXPECT_EQ(filled(outcome, 1, inputs(kSome, 0)), (Numbers{2, 3, 6, 7}));
+  EXPECT_EQ(filled(outcome, 1, inputs(kAll, 0)), (Numbers{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(filled(outcome, 2, inputs(kSome, -1)), (Numbers{6, 7}));
+  EXPECT_EQ(filled(outcome, 3, inputs(kSome, 0)), (Numbers{2, 2}));
+  EXPECT_EQ(filled(outcome, 4, inputs(kSome, 0)), (Numbers{4}));
+  EXPECT_THROW(ir::evaluate_graph(outcome.graph(), inputs(kSome, 2)), CompileError);
+  EXPECT_THROW(ir::evaluate_graph(outcome.graph(), inputs(kSome, -3)), CompileError);
+}
+
+TEST(Counted, ScatteredBackWhereItWas) {
+  const Outcome outcome = model("(float[4] x, bool[4] m) => (float[4] y)",
+                                "p = NonZero(m)\n"
+                                "i = Transpose(p)\n"
+                                "v = GatherND(x, i)\n"
+                                "w = Neg(v)\n"
+                                "y = ScatterND(x, i, w)");
+  const Tensor x = floats({4}, {1, 2, 3, 4});
+  EXPECT_EQ(filled(outcome, 0, {x, mask(kSome)}), (Numbers{1, -2, 3, -4}));
+  EXPECT_EQ(filled(outcome, 0, {x, mask(kNone)}), (Numbers{1, 2, 3, 4}));
+  EXPECT_EQ(filled(outcome, 0, {x, mask(kAll)}), (Numbers{-1, -2, -3, -4}));
+}
+
+/// Ids that are outside of a table are filtered out before it is read: those of no filled row are never looked at.
+TEST(Counted, IndicesThatAreNotFilledEndNoRun) {
+  const Outcome outcome = model("(float[3,1] t, int64[4] ids, bool[4] m) => (float[n,1] y)",
+                                "k = Compress<axis = 0>(ids, m)\n"
+                                "y = Gather<axis = 0>(t, k)");
+  EXPECT_EQ(filled(outcome, 0, {floats({3, 1}, {5, 6, 7}), ints({99, 2, -77, 0}), mask(kSome)}),
+            (Numbers{7, 5}));
+}
+
+TEST(Counted, WhatWouldSeeTheRestIsRefused) {
+  const std::string chosen = "(float[4,2] x, bool[4] m, bool[4] o, float[4,2] z) => (float[a,b] y)";
+  const std::string constants =
+      "r = Compress<axis = 0>(x, m)\n"
+      "zero = Constant<value_int = 0>()\n"
+      "one = Constant<value_ints = [1]>()\n"
+      "two = Constant<value_ints = [2]>()\n";
+  for (const char* body : {
+           "y = Add(r, z)",                                 // as many as there is room for
+           "y = CumSum<reverse = 1>(r, zero)",              // the last first
+           "y, k = TopK<axis = 0>(r, two)",                 // ranks the rest
+           "s = Compress<axis = 0>(x, o)\n y = Mul(r, s)",  // chosen by another
+           "y = Slice(r, one, two)",                        // not from the front
+           "t = Transpose(r)\n y = MatMul(t, z)",           // contracts with all rows
+           "y = If(b) <then_branch = g () => (float[p,q] v) { v = Neg(r) }, "
+           "else_branch = h () => (float[p,q] w) { w = Abs(r) }>",  // in a branch
+       }) {
+    const std::string head = std::string(body).find("If") == std::string::npos
+                                 ? chosen
+                                 : "(float[4,2] x, bool[4] m, bool b) => (float[n,2] y)";
+    EXPECT_FALSE(import_text(model_text(head, constants + body)).errors.empty()) << body;
+  }
+}
+
+}  // namespace
+}  // namespace gcompile::frontend_test
