@@ -64,7 +64,7 @@ HELP = {
     "W0207": "Nothing, if the program that reads the output knows the list. An export with numbers as labels, or without "
              "maps (`zipmap=False` of skl2onnx), has none.",
     "W0208": "Nothing: read as many places of the output as the other output says "
-             "([sizes.md](../sizes.md#sizes-that-only-data-knows)).",
+             "([sizes.md](sizes.md#sizes-that-only-data-knows)).",
     "E0301": "The operator exists, but not with these types, sizes or attributes; the message says which.",
     "E0302": "The message says what is not supported.",
     "E0303": "The message says which limit or condition is not met.",

@@ -64,29 +64,6 @@ void expect_precision_of_target(const Options& options) {
   }
 }
 
-/// --disable-pass must name a pass that may be left out, or a rule.
-void expect_pass_names(const Options& options) {
-  std::vector<std::string> optional, known, required;
-  for (const passes::Pass& pass : passes::pipeline())
-    (pass.required ? required : optional).push_back(pass.name);
-  known = optional;
-  for (const passes::Rule* rule : passes::all_rules()) known.emplace_back(rule->name);
-  const auto holds = [](const std::vector<std::string>& names, const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  for (const std::string& name : options.disabled) {
-    if (holds(known, name)) continue;
-    const std::string all =
-        fmt::format("passes that may be left out: {}; `gcompile opt MODEL --json` names rules",
-                    fmt::join(optional, ", "));
-    if (holds(required, name))
-      usage_error(fmt::format("--disable-pass: '{}' is needed by later stages", name), all);
-    const std::string nearest = did_you_mean(name, known);
-    usage_error(fmt::format("--disable-pass: there is no pass or rule '{}'", printable(name)),
-                nearest.empty() ? all : nearest);
-  }
-}
-
 void expect_kept_values(const Options& options) {
   const bool is_short = facts_of(options.precision).weight != ir::ElementType::kFloat32;
   if (options.kept_fp32.empty() || is_short) return;
@@ -128,7 +105,6 @@ void expect_consistent(const Options& options) {
       needs_target(row.option, info_of(row.target).name, row.why);
   }
   expect_precision_of_target(options);
-  expect_pass_names(options);
   expect_kept_values(options);
   expect_activations_of_precision(options);
   for (const auto& [input, output] : options.import.states) {
@@ -153,6 +129,28 @@ void expect_consistent(const Options& options) {
     usage_error("there is nothing to add to the report", "give --layers FILE, --sizes-from BUILD, or both");
   if (options.command == Command::kCompile && options.output.empty())
     usage_error("no output folder is given", "add -o DIR, a folder that is new or that gcompile made");
+}
+
+void expect_pass_names(const Options& options) {
+  std::vector<std::string> optional, known, required;
+  for (const passes::Pass& pass : passes::pipeline())
+    (pass.required ? required : optional).push_back(pass.name);
+  known = optional;
+  for (const passes::Rule* rule : passes::all_rules()) known.emplace_back(rule->name);
+  const auto holds = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const std::string& name : options.disabled) {
+    if (holds(known, name)) continue;
+    const std::string all =
+        fmt::format("passes that may be left out: {}; `gcompile opt MODEL --json` names rules",
+                    fmt::join(optional, ", "));
+    if (holds(required, name))
+      usage_error(fmt::format("--disable-pass: '{}' is needed by later stages", name), all);
+    const std::string nearest = did_you_mean(name, known);
+    usage_error(fmt::format("--disable-pass: there is no pass or rule '{}'", printable(name)),
+                nearest.empty() ? all : nearest);
+  }
 }
 
 }  // namespace gcompile

@@ -70,6 +70,8 @@ std::string help_hint(Command command);
 
 /// Throws where options contradict each other, or one has no effect beside the others.
 void expect_consistent(const Options& options);
+/// --disable-pass names passes that may be left out, or rules; else throws likewise.
+void expect_pass_names(const Options& options);
 
 // What is printed.
 std::string general_help();

@@ -87,6 +87,7 @@ void save_onnx(const std::vector<Snapshot>& snapshots, const std::string& path, 
 
 void check_early(const Options& options, Terminal& terminal) {
   static_cast<void>(program_name(options));
+  expect_pass_names(options);
   const std::string note = note_of_processor(options.cpu);
   if (!note.empty()) terminal.note(note);
 }

@@ -10,8 +10,7 @@ namespace gcompile::frontend {
 
 bool Importer::count_by_data(ir::NodeId id, Scope& scope) {
   ir::Graph& graph = *scope.graph;
-  ir::CountedAxes& counted = counted_[&graph];
-  const std::optional<ir::CountedResults> results = ir::count_results(graph, id, counted);
+  const std::optional<ir::CountedResults> results = ir::count_results(graph, id, counted_[&graph]);
   if (!results) return false;
   const ir::Node& node = graph.node(id);
   for (std::size_t i = 0; i < node.results.size() && i < results->size(); ++i) {
@@ -19,17 +18,22 @@ bool Importer::count_by_data(ir::NodeId id, Scope& scope) {
     if (!node.results[i].valid()) continue;
     standing_for_[{&graph, node.results[i]}] = result.value;
     graph.value(result.value).name = graph.value(node.results[i]).name;
-    if (result.counted) counted[result.value] = *result.counted;
+    note_counts(result, graph);
   }
   return true;
 }
 
+void Importer::note_counts(const ir::CountedResult& result, const ir::Graph& graph) {
+  ir::CountedFacts& facts = counted_[&graph];
+  if (result.counted) facts.axes[result.value] = *result.counted;
+  if (!result.sizes.empty()) facts.sizes[result.value] = result.sizes;
+}
+
 void Importer::follow_counts(ir::NodeId id, Scope& scope) {
-  ir::CountedAxes& counted = counted_[scope.graph];
-  if (counted.empty()) return;
-  for (const ir::CountedResult& result : ir::follow_counts(*scope.graph, id, counted)) {
-    if (result.counted) counted[result.value] = *result.counted;
-  }
+  const ir::CountedFacts& facts = counted_[scope.graph];
+  if (facts.axes.empty()) return;
+  for (const ir::CountedResult& result : ir::follow_counts(*scope.graph, id, facts))
+    note_counts(result, *scope.graph);
 }
 
 bool Importer::is_replaced(ir::NodeId id, const Scope& scope) const {
@@ -47,8 +51,8 @@ ir::ValueId Importer::standing_for(const Scope& scope, ir::ValueId result) const
 const ir::CountedAxis* Importer::counted_axis(const ir::Graph& graph, ir::ValueId value) const {
   const auto of_graph = counted_.find(&graph);
   if (of_graph == counted_.end()) return nullptr;
-  const auto at = of_graph->second.find(value);
-  return at == of_graph->second.end() ? nullptr : &at->second;
+  const auto at = of_graph->second.axes.find(value);
+  return at == of_graph->second.axes.end() ? nullptr : &at->second;
 }
 
 void Importer::enter_branch(const ir::Graph& branch) {

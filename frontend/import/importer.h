@@ -177,6 +177,7 @@ class Importer {
   /// Whether other nodes stand for the node, so that it is never typed.
   bool count_by_data(ir::NodeId id, Scope& scope);
   void follow_counts(ir::NodeId id, Scope& scope);
+  void note_counts(const ir::CountedResult& result, const ir::Graph& graph);
   bool is_replaced(ir::NodeId id, const Scope& scope) const;
   /// What stands for a result of a node; the result itself where nothing else does.
   ir::ValueId standing_for(const Scope& scope, ir::ValueId result) const;
@@ -251,7 +252,7 @@ class Importer {
   std::set<std::string> warned_;  // operators older models do not have; domains not imported
   /// Strings that the elements of a value are positions of, or whose values its columns are.
   std::map<std::pair<const ir::Graph*, ir::ValueId>, std::vector<std::string>> words_;
-  std::map<const ir::Graph*, ir::CountedAxes> counted_;
+  std::map<const ir::Graph*, ir::CountedFacts> counted_;
   std::map<std::pair<const ir::Graph*, ir::ValueId>, ir::ValueId> standing_for_;
   std::vector<CountedOutput> counted_outputs_;
   bool is_trial_ = false;  // of sizes; it does not try others itself

@@ -163,7 +163,8 @@ class Builder {
     form_.stages = {{Combine::kMin, where(chosen, dag().iota(position), none)}};
     const int first = dag().accumulator(0, ElementType::kInt64);
     const int found = dag().apply(ScalarOp::kLess, {first, none});
-    const int reported = column_major ? by_columns(first, x.shape) : first;
+    const bool is_nothing = element_count(x.shape) == 0;  // then there are no columns to count by
+    const int reported = column_major && !is_nothing ? by_columns(first, x.shape) : first;
     form_.set_root(dag().apply(ScalarOp::kSelect, {found, reported, integer(-1)}));
     return std::move(form_);
   }

@@ -12,13 +12,18 @@ namespace gcompile::ir {
 
 class CountContext : public RewriteContext {
  public:
-  CountContext(Graph& graph, NodeId id, const CountedAxes& counted)
-      : RewriteContext(graph, id, 0), counted_(counted) {}
+  CountContext(Graph& graph, NodeId id, const CountedFacts& facts)
+      : RewriteContext(graph, id, 0), facts_(facts) {}
 
   const CountedAxis* counted(int i) const { return has_operand(i) ? counted(operand_id(i)) : nullptr; }
   const CountedAxis* counted(ValueId value) const {
-    const auto at = counted_.find(value);
-    return at == counted_.end() ? nullptr : &at->second;
+    const auto at = facts_.axes.find(value);
+    return at == facts_.axes.end() ? nullptr : &at->second;
+  }
+  /// Null: no element of the operand is a count.
+  const CountedSizes* sizes(int i) const {
+    const auto at = has_operand(i) ? facts_.sizes.find(operand_id(i)) : facts_.sizes.end();
+    return at == facts_.sizes.end() ? nullptr : &at->second;
   }
   bool is_read(int i) const { return has_result(i); }
 
@@ -51,7 +56,7 @@ class CountContext : public RewriteContext {
   }
 
  private:
-  const CountedAxes& counted_;
+  const CountedFacts& facts_;
 };
 
 /// How nodes of an operator of ai.onnx are expressed.

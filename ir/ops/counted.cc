@@ -215,7 +215,9 @@ std::optional<CountedResults> count_top_k(CountContext& context) {
   if (is_known || counted || context.operand(1).count() != 1 || is_float(context.element(1)))
     return std::nullopt;
   const Dim extent = context.shape(0)[static_cast<std::size_t>(axis)];
-  const ValueId count = checked_number(context, context.operand_id(1), extent);
+  const CountedSizes* const sizes = context.sizes(1);
+  const bool fits = sizes && always_less_equal(sizes->at(0).size, extent);
+  const ValueId count = fits ? sizes->at(0).count : checked_number(context, context.operand_id(1), extent);
   const NodeId all = context.emit_node("TopK", {context.operand_id(0), context.constant_ints(Shape{extent})},
                                        context.attributes(), 2);
   CountedResults results;
@@ -235,7 +237,7 @@ constexpr std::array kProducers = {
 
 }  // namespace
 
-std::optional<CountedResults> count_results(Graph& graph, NodeId id, const CountedAxes& counted) {
+std::optional<CountedResults> count_results(Graph& graph, NodeId id, const CountedFacts& facts) {
   const Node& node = graph.node(id);
   const auto row_in = [&](std::span<const CountRow> rows) -> const CountRow* {
     const auto at = std::find_if(rows.begin(), rows.end(),
@@ -256,7 +258,7 @@ std::optional<CountedResults> count_results(Graph& graph, NodeId id, const Count
   for (std::size_t i = 0; i < least; ++i) {
     if (!node.operands[i].valid()) return std::nullopt;
   }
-  CountContext context(graph, id, counted);
+  CountContext context(graph, id, facts);
   return row->count(context);
 }
 

@@ -16,24 +16,37 @@ struct CountedAxis {
   int axis = 0;
   ValueId count;  // int64 of rank 0
 };
-using CountedAxes = std::map<ValueId, CountedAxis>;
+
+/// An element of a list of sizes: a number, or a count, where `size` is what there is room for.
+struct CountedSize {
+  Dim size = 0;
+  ValueId count = {};  // invalid: it is a number
+};
+using CountedSizes = std::vector<CountedSize>;
+
+/// What is known of the values of a graph.
+struct CountedFacts {
+  std::map<ValueId, CountedAxis> axes;
+  std::map<ValueId, CountedSizes> sizes;
+};
 
 /// What stands for the result of a node.
 struct CountedResult {
-  ValueId value;  // invalid: nobody reads the result
+  ValueId value = {};  // invalid: nobody reads the result
   std::optional<CountedAxis> counted = std::nullopt;
+  CountedSizes sizes = {};  // its elements, where counts are among them
 };
 using CountedResults = std::vector<CountedResult>;
 
 /// For a node that has its normal form and all attributes, and no types yet: other nodes for it where it decides
 /// by data how many elements there are, or reads across a counted axis. nullopt: it can stay. Throws
 /// OperatorError where it cannot, and there are no others.
-std::optional<CountedResults> count_results(Graph& graph, NodeId id, const CountedAxes& counted);
+std::optional<CountedResults> count_results(Graph& graph, NodeId id, const CountedFacts& facts);
 
 /// The axis of each result of a node, whose types are known, that its operands' counted axes reach, position by
 /// position; made of as many nodes as that takes. Throws OperatorError where some result's filled positions
 /// depend on what lies behind the count, or where sizes agree by room that may not agree by count.
-CountedResults follow_counts(Graph& graph, NodeId id, const CountedAxes& counted);
+CountedResults follow_counts(Graph& graph, NodeId id, const CountedFacts& facts);
 
 /// 0, 1, 2, ... along the one axis of `shape` that is not 1, or along the last: a constant where they are few.
 ValueId emit_positions(RewriteContext& context, const Shape& shape);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "ir/forms/form.h"
 #include "ir/ops/counted.h"
@@ -250,13 +251,62 @@ ValueId filled_or(RewriteContext& context, ValueId value, const CountedAxis& cou
   return context.emit("Where", {context.emit("Less", {positions, counted.count}), value, other});
 }
 
-CountedResults follow_counts(Graph& graph, NodeId id, const CountedAxes& counted) {
+namespace {
+
+/// The elements of a node's result where it moves elements of its operands, counts among them; else nothing.
+/// Numbers that no size is stand for counts and formulas meanwhile.
+CountedSizes moved_sizes(const Graph& graph, NodeId id, const CountedFacts& facts) {
+  constexpr std::int64_t kFirstTag = std::int64_t{1} << 48;
+  constexpr std::string_view kMovers[] = {"Concat", "Gather", "Slice"};
+  const Node& node = graph.node(id);
+  const bool moves = std::find(std::begin(kMovers), std::end(kMovers), node.op->name) != std::end(kMovers) &&
+                     node.op->domain.empty();
+  if (!moves && !node.op->traits.keeps_elements) return {};
+  const TensorType& type = graph.value(node.results[0]).type;
+  if (type.element != ElementType::kInt64 || type.rank() > 1 || !are_constant(type.shape)) return {};
+  CountedSizes tagged;
+  std::vector<Tensor> values;
+  bool has_counts = false;
+  for (const ValueId operand : node.operands) {
+    if (!operand.valid()) return {};
+    const auto at = facts.sizes.find(operand);
+    if (at == facts.sizes.end()) {
+      if (!graph.constant(operand)) return {};
+      values.push_back(*graph.constant(operand));
+      continue;
+    }
+    has_counts = true;
+    Tensor& tags = values.emplace_back(graph.value(operand).type);
+    for (std::size_t i = 0; i < at->second.size(); ++i) {
+      tags.set(static_cast<std::int64_t>(i),
+               Scalar::of_integer(ElementType::kInt64, kFirstTag + static_cast<std::int64_t>(tagged.size())));
+      tagged.push_back(at->second[i]);
+    }
+  }
+  if (!has_counts) return {};
+  std::vector<const Tensor*> operands;
+  for (const Tensor& value : values) operands.push_back(&value);
+  CountedSizes out;
+  const Tensor result = evaluate_node(graph, id, operands).at(0);
+  bool counts_left = false;
+  for (std::int64_t i = 0; i < result.count(); ++i) {
+    const std::int64_t element = result.int_at(i);
+    out.push_back(element < kFirstTag ? CountedSize{element}
+                                      : tagged.at(static_cast<std::size_t>(element - kFirstTag)));
+    counts_left = counts_left || out.back().count.valid();
+  }
+  return counts_left ? out : CountedSizes{};
+}
+
+}  // namespace
+
+CountedResults follow_counts(Graph& graph, NodeId id, const CountedFacts& facts) {
   FilledAxes filled;
   ValueId count;
   RewriteContext context(graph, id, 0);
   for (int i = 0; i < context.operand_count(); ++i) {
-    const auto at = counted.find(context.operand_id(i));
-    if (at == counted.end()) continue;
+    const auto at = facts.axes.find(context.operand_id(i));
+    if (at == facts.axes.end()) continue;
     if (count.valid() && count != at->second.count)
       operator_error(fmt::format("input {} has another number of elements than those before, by data", i),
                      "what is computed together is chosen together, by one node");
@@ -276,6 +326,7 @@ CountedResults follow_counts(Graph& graph, NodeId id, const CountedAxes& counted
   for (const ValueId result : std::vector<ValueId>(graph.node(id).results)) {
     CountedResult& out = results.emplace_back();
     out.value = result;
+    if (results.size() == 1) out.sizes = moved_sizes(graph, id, facts);
     const auto at = result.valid() ? filled.find(result) : filled.end();
     if (at == filled.end()) continue;
     ValueId own = count;

@@ -51,9 +51,30 @@ std::optional<CountedResults> count_concat(CountContext& context) {
   return CountedResults{{context.gather(joined, positions, axis), CountedAxis{axis, count}}};
 }
 
+/// The first elements of one axis, up to a count.
+std::optional<CountedResults> count_front(CountContext& context) {
+  const CountedSizes& ends = *context.sizes(2);
+  const auto is_one = [&](int i, std::int64_t number) {
+    return !context.has_operand(i) || (context.constant(i) && context.constant(i)->count() == 1 &&
+                                       context.constant(i)->int_at(0) == number);
+  };
+  if (ends.size() != 1 || !is_one(1, 0) || !is_one(4, 1) || (context.has_operand(3) && !context.constant(3)))
+    operator_error("cuts elsewhere than at the front of one axis by a size that only data knows");
+  const std::int64_t named = context.has_operand(3) ? context.constant(3)->int_at(0) : 0;
+  const int axis = normalise_axis(named, context.operand(0).rank());
+  const Dim size = context.shape(0)[static_cast<std::size_t>(axis)];
+  const bool is_shorter = always_less(ends[0].size, size);
+  const ValueId x = is_shorter ? emit_slice(context, context.operand_id(0), axis, 0, ends[0].size)
+                               : context.op("Identity", {context.operand_id(0)});
+  const bool fits = always_less_equal(ends[0].size, size);
+  const ValueId count = fits ? ends[0].count : context.op("Min", {ends[0].count, emit_number(context, size)});
+  return CountedResults{{x, CountedAxis{axis, count}}};
+}
+
 /// The first elements: as many as there are of those.
 std::optional<CountedResults> count_slice(CountContext& context) {
   const CountedAxis* const counted = context.counted(0);
+  if (!counted && context.sizes(2)) return count_front(context);
   if (!counted) return std::nullopt;
   if (!context.constant(1) || !context.constant(2)) operator_error("cuts at positions that only a run knows");
   const std::vector<std::int64_t> starts = context.constant_ints(1, "starts"),
@@ -148,14 +169,18 @@ std::optional<CountedResults> count_shape(CountContext& context) {
     return std::clamp<std::int64_t>(at < 0 ? at + rank : at, 0, rank);
   };
   begin = clamped(begin), end = clamped(end);
-  std::vector<ValueId> sizes;
+  std::vector<ValueId> parts;
+  CountedResult result;
   for (std::int64_t axis = begin; axis < end; ++axis) {
-    sizes.push_back(axis == counted->axis
-                        ? emit_reshape(context, counted->count, {1})
-                        : context.constant_ints(Shape{context.shape(0)[static_cast<std::size_t>(axis)]}));
+    const Dim size = context.shape(0)[static_cast<std::size_t>(axis)];
+    const bool is_counted = axis == counted->axis;
+    result.sizes.push_back({size, is_counted ? counted->count : ValueId{}});
+    parts.push_back(is_counted ? emit_reshape(context, counted->count, {1})
+                               : context.constant_ints(Shape{size}));
   }
-  if (sizes.empty()) return std::nullopt;
-  return CountedResults{{sizes.size() == 1 ? context.op("Identity", sizes) : emit_concat(context, sizes, 0)}};
+  if (parts.empty()) return std::nullopt;
+  result.value = parts.size() == 1 ? context.op("Identity", parts) : emit_concat(context, parts, 0);
+  return CountedResults{result};
 }
 
 std::optional<CountedResults> count_size(CountContext& context) {
@@ -165,7 +190,83 @@ std::optional<CountedResults> count_size(CountContext& context) {
   for (int axis = 0; axis < context.operand(0).rank(); ++axis) {
     if (axis != counted->axis) others = others * context.shape(0)[static_cast<std::size_t>(axis)];
   }
-  return CountedResults{{context.op("Mul", {counted->count, emit_number(context, others)})}};
+  const ValueId size = context.op("Mul", {counted->count, emit_number(context, others)});
+  CountedResult result{size};
+  if (others == 1)
+    result.sizes = {{context.shape(0)[static_cast<std::size_t>(counted->axis)], counted->count}};
+  return CountedResults{result};
+}
+
+/// A shape with room for what is counted, and the axis that is.
+struct RoomyShape {
+  ValueId sizes;
+  std::size_t rank = 0;
+  CountedAxis counted;
+};
+
+RoomyShape roomy_shape(CountContext& context, int operand) {
+  const CountedSizes& sizes = *context.sizes(operand);
+  RoomyShape out;
+  Shape shape;
+  for (const CountedSize& size : sizes) {
+    shape.push_back(size.size);
+    if (!size.count.valid()) continue;
+    if (out.counted.count.valid()) operator_error("takes a shape of two sizes that only data knows");
+    out.counted = {static_cast<int>(shape.size()) - 1, size.count};
+  }
+  out.sizes = context.constant_ints(shape);
+  out.rank = shape.size();
+  return out;
+}
+
+std::optional<CountedResults> count_constant_of_shape(CountContext& context) {
+  if (!context.sizes(0)) return std::nullopt;
+  const RoomyShape shape = roomy_shape(context, 0);
+  return CountedResults{{context.op("ConstantOfShape", {shape.sizes}, context.attributes()), shape.counted}};
+}
+
+/// Sizes of operands that are as large as data says are those of the shape, or 1.
+std::optional<CountedResults> count_expand(CountContext& context) {
+  if (!context.sizes(1)) return std::nullopt;
+  RoomyShape shape = roomy_shape(context, 1);
+  const Shape& own = context.shape(0);
+  const auto rank = static_cast<int>(std::max(own.size(), shape.rank));
+  shape.counted.axis += rank - static_cast<int>(shape.rank);
+  const int here = shape.counted.axis - (rank - static_cast<int>(own.size()));
+  const CountedAxis* const counted = context.counted(0);
+  const bool is_one = here < 0 || own[static_cast<std::size_t>(here)] == 1;
+  if (counted ? counted->count != shape.counted.count || counted->axis != here : !is_one)
+    operator_error("has another size along the axis that only data knows");
+  return CountedResults{{context.op("Expand", {context.operand_id(0), shape.sizes}), shape.counted}};
+}
+
+/// To a shape that has the count of the operand where the operand's elements come to lie.
+std::optional<CountedResults> count_reshape(CountContext& context) {
+  if (!context.sizes(1)) return std::nullopt;
+  const RoomyShape shape = roomy_shape(context, 1);
+  const CountedAxis* const counted = context.counted(0);
+  const ValueId y = context.op("Reshape", {context.operand_id(0), shape.sizes}, context.attributes());
+  Dim before = 1, left = 1;
+  for (int i = 0; counted && i < counted->axis; ++i)
+    before = before * context.shape(0)[static_cast<std::size_t>(i)];
+  for (int i = 0; i < shape.counted.axis; ++i)
+    left = left * context.type(y).shape[static_cast<std::size_t>(i)];
+  const auto size_at = [](const Shape& sizes, int axis) { return sizes[static_cast<std::size_t>(axis)]; };
+  const bool fits =
+      counted && counted->count == shape.counted.count && before == left &&
+      size_at(context.shape(0), counted->axis) == size_at(context.type(y).shape, shape.counted.axis);
+  if (!fits) operator_error("does not keep the axis whose size only data knows where its elements lie");
+  return CountedResults{{y, shape.counted}};
+}
+
+/// From 0 up to a count.
+std::optional<CountedResults> count_range(CountContext& context) {
+  const CountedSizes* const limit = context.sizes(1);
+  if (!limit) return std::nullopt;
+  const std::optional<Scalar> start = constant_scalar(context, 0), step = constant_scalar(context, 2);
+  if (!start || !step || start->integer != 0 || step->integer != 1)
+    operator_error("counts otherwise than from 0 in steps of 1 up to what only data knows");
+  return CountedResults{{context.counting(limit->at(0).size), CountedAxis{0, limit->at(0).count}}};
 }
 
 /// The contracted axis: zeros on both sides, for what lies there may be no number.
@@ -249,9 +350,12 @@ constexpr std::array kReaders = {
     CountRow{"ArgMax", count_along<lowest_of>},
     CountRow{"ArgMin", count_along<highest_of>},
     CountRow{"Concat", count_concat},
+    CountRow{"ConstantOfShape", count_constant_of_shape},
+    CountRow{"Expand", count_expand},
     CountRow{"Gather", count_gather},
     CountRow{"LogSoftmax", count_along<lowest_of>},
     CountRow{"MatMul", count_matmul},
+    CountRow{"Range", count_range},
     CountRow{"ReduceL1", count_reduce<zero_of>},
     CountRow{"ReduceL2", count_reduce<zero_of>},
     CountRow{"ReduceLogSum", count_reduce<zero_of>},
@@ -262,6 +366,7 @@ constexpr std::array kReaders = {
     CountRow{"ReduceProd", count_reduce<one_of>},
     CountRow{"ReduceSum", count_reduce<zero_of>},
     CountRow{"ReduceSumSquare", count_reduce<zero_of>},
+    CountRow{"Reshape", count_reshape},
     CountRow{"ScatterND", count_scatter_nd},
     CountRow{"Shape", count_shape},
     CountRow{"Size", count_size},

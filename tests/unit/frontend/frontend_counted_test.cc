@@ -197,6 +197,48 @@ TEST(Counted, JoinedCutAndChosenFrom) {
   EXPECT_THROW(ir::evaluate_graph(outcome.graph(), inputs(kSome, -3)), CompileError);
 }
 
+/// As exporters spell zeros_like, arange and view of what was chosen.
+TEST(Counted, ShapesOfACount) {
+  const Outcome outcome = rows("float[n,3] z, float[n,2] e, float[n,2,1] v, int64[n] a",
+                               "s = Shape(r)\n"
+                               "zero = Constant<value_int = 0>()\n"
+                               "one = Constant<value_int = 1>()\n"
+                               "axis = Constant<value_ints = [0]>()\n"
+                               "three = Constant<value_ints = [3]>()\n"
+                               "k = Gather(s, zero)\n"
+                               "l = Unsqueeze(k, axis)\n"
+                               "w = Concat<axis = 0>(l, three)\n"
+                               "z = ConstantOfShape(w)\n"
+                               "e = Expand(u, s)\n"
+                               "two = Constant<value_ints = [2, 1]>()\n"
+                               "f = Concat<axis = 0>(l, two)\n"
+                               "v = Reshape(r, f)\n"
+                               "a = Range(zero, k, one)",
+                               ", float[1,2] u");
+  const std::vector<Tensor> some = {kRows, mask(kSome), floats({1, 2}, {8, 9})};
+  EXPECT_EQ(filled(outcome, 0, some), (Numbers{0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(filled(outcome, 1, some), (Numbers{8, 9, 8, 9}));
+  EXPECT_EQ(filled(outcome, 2, some), (Numbers{2, 3, 6, 7}));
+  EXPECT_EQ(filled(outcome, 3, some), (Numbers{0, 1}));
+  EXPECT_EQ(filled(outcome, 3, {kRows, mask(kNone), floats({1, 2}, {8, 9})}), (Numbers{}));
+}
+
+/// As many of another tensor as were chosen, and the best of it.
+TEST(Counted, CutByACount) {
+  const Outcome outcome = rows("float[n,2] f, float[n,2] s, float[2,n] t",
+                               "d = Shape<start = 0, end = 1>(r)\n"
+                               "axis = Constant<value_ints = [0]>()\n"
+                               "f = Slice(u, axis, d, axis)\n"
+                               "s = Add(f, r)\n"
+                               "w = Transpose(u)\n"
+                               "t, i = TopK(w, d)",
+                               ", float[6,2] u");
+  const Numbers u = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  EXPECT_EQ(filled(outcome, 0, {kRows, mask(kSome), floats({6, 2}, u)}), (Numbers{1, 2, 3, 4}));
+  EXPECT_EQ(filled(outcome, 1, {kRows, mask(kSome), floats({6, 2}, u)}), (Numbers{3, 5, 9, 11}));
+  EXPECT_EQ(filled(outcome, 2, {kRows, mask(kSome), floats({6, 2}, u)}), (Numbers{11, 9, 12, 10}));
+}
+
 TEST(Counted, ScatteredBackWhereItWas) {
   const Outcome outcome = model("(float[4] x, bool[4] m) => (float[4] y)",
                                 "p = NonZero(m)\n"
