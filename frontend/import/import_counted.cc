@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "frontend/import/importer.h"
 
 namespace gcompile::frontend {
@@ -81,6 +83,14 @@ void Importer::add_counts(Scope& scope, std::set<std::string>& taken) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const ir::CountedAxis* const axis = counted_axis(graph, outputs[i]);
     if (!axis) continue;
+    const auto feeds = [&](const auto& state) { return state.second == output_names[i]; };
+    if (std::any_of(options_.states.begin(), options_.states.end(), feeds)) {
+      error("E0201",
+            fmt::format("only data knows the size of the output '{}', which --state keeps for the next run",
+                        printable(output_names[i])),
+            {}, "leave it out of --state");
+      continue;
+    }
     const auto [at, is_new] = names.emplace(axis->count, output_names[i] + "_count");
     if (is_new) {
       while (!taken.insert(at->second).second) at->second += "_";

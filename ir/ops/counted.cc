@@ -68,13 +68,16 @@ std::optional<CountedResults> count_compress(CountContext& context) {
       operator_error("flattens an axis whose size only data knows");
     x = emit_reshape(context, x, {element_count(context.shape(0))});
   }
-  const Dim extent = context.type(x).shape[static_cast<std::size_t>(axis)];
-  if (!assume_less_equal(context.shape(1)[0], extent)) {
-    operator_error(fmt::format("the condition has {} elements for {}", to_string(context.shape(1)[0]),
-                               to_string(extent)));
+  // Conditions beyond the last element choose nothing.
+  const Dim extent = context.type(x).shape[static_cast<std::size_t>(axis)], length = context.shape(1)[0];
+  const bool is_longer = !always_less_equal(length, extent);
+  if (is_longer && !always_less_equal(extent, length)) {
+    operator_error(fmt::format("has {} conditions for {} elements", to_string(length), to_string(extent)),
+                   "bounds of --dim by which one is at most the other");
   }
   const ValueId no = context.constant_scalar(ElementType::kBool, 0);
-  const Chosen chosen = chosen_of(context, context.filled(1, no));
+  const ValueId all = context.filled(1, no);
+  const Chosen chosen = chosen_of(context, is_longer ? emit_slice(context, all, 0, 0, extent) : all);
   return CountedResults{
       {context.gather(x, chosen.positions, axis), CountedAxis{static_cast<int>(axis), chosen.count}}};
 }
@@ -137,6 +140,28 @@ Sorted sorted_rows(CountContext& context, ValueId rows) {
           emit_cast(context, context.scattered(all, places, begins), ElementType::kBool)};
 }
 
+/// Results that nobody reads are none.
+CountedResults read_results(const CountContext& context, CountedResults results) {
+  results.resize(static_cast<std::size_t>(context.result_count()));
+  for (int i = 0; i < context.result_count(); ++i) {
+    if (!context.is_read(i)) results[static_cast<std::size_t>(i)] = {};
+  }
+  return results;
+}
+
+/// Slices without elements are all alike.
+CountedResults unique_of_nothing(CountContext& context, std::int64_t axis, Dim size) {
+  const std::int64_t count = size == 0 ? 0 : 1;
+  const ValueId x = context.attributes().has("axis") ? context.operand_id(0)
+                                                     : emit_reshape(context, context.operand_id(0), {size});
+  const ValueId none = emit_zeros(context, {ElementType::kInt64, {count}});
+  const ValueId often = context.constant_ints(count == 0 ? Shape{} : Shape{size});
+  return read_results(context, {{emit_slice(context, x, axis, 0, count)},
+                                {none},
+                                {emit_zeros(context, {ElementType::kInt64, {size}})},
+                                {often}});
+}
+
 std::optional<CountedResults> count_unique(CountContext& context) {
   if (context.constant(0)) return std::nullopt;
   require_computable(context, 0);
@@ -146,6 +171,7 @@ std::optional<CountedResults> count_unique(CountContext& context) {
   const std::int64_t axis =
       has_axis ? normalise_axis(context.attributes().int_of("axis"), static_cast<int>(shape.size())) : 0;
   const Dim size = has_axis ? shape[static_cast<std::size_t>(axis)] : element_count(shape);
+  if (element_count(shape) == 0) return unique_of_nothing(context, axis, size);
   if (lowest(element_count(shape)) < 1) operator_error("of what may have no elements is not supported");
   const ValueId x = has_axis ? context.operand_id(0) : emit_reshape(context, context.operand_id(0), {size});
   const bool has_rows = has_axis && shape.size() > 1;
@@ -189,11 +215,7 @@ std::optional<CountedResults> count_unique(CountContext& context) {
                             {firsts, counted},
                             {inverse, std::nullopt},
                             {counts, counted}};
-  for (int i = 0; i < 4; ++i) {
-    if (!context.is_read(i)) results[static_cast<std::size_t>(i)] = {};
-  }
-  results.resize(static_cast<std::size_t>(context.result_count()));
-  return results;
+  return read_results(context, std::move(results));
 }
 
 /// A position, and of one that is not among `size` and what comes behind a run ends with a status.

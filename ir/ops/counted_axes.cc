@@ -31,12 +31,19 @@ Dim product(const Shape& shape, std::size_t begin, std::size_t end) {
 /// behind it that it is joined with, or cut into rows.
 std::optional<FilledAxis> through_reshape(const Shape& from, const Shape& to, FilledAxis filled) {
   const auto axis = static_cast<std::size_t>(filled.axis);
+  if (from == to) return filled;
   const Dim before = product(from, 0, axis), size = from[axis];
+  std::vector<std::size_t> places;  // as many elements lie before them
   for (std::size_t i = to.size(); i-- > 0;) {
-    if (product(to, 0, i) != before) continue;
+    if (product(to, 0, i) == before) places.push_back(i);
+  }
+  for (const std::size_t i : places) {
     filled.axis = static_cast<int>(i);
     if (to[i] == size) return filled;
+  }
+  for (const std::size_t i : places) {
     if (!to[i].is_constant() || !size.is_constant()) continue;
+    filled.axis = static_cast<int>(i);
     const std::int64_t here = to[i].constant(), there = size.constant();
     if (here > there && there > 0 && here % there == 0) {
       filled.times *= here / there;
@@ -222,11 +229,61 @@ class Follower {
   std::map<int, FilledAxis> operands_;
 };
 
-/// Whether a run checks elements of the operand before it uses them: those that it has not filled would end it.
+/// The axes of the results by those of the operands, where there is room for one element alone: loops do not walk
+/// such an axis. A node of the same kind with room for more shows where it goes.
+bool follow_single(const Graph& graph, NodeId id, FilledAxes& filled) {
+  constexpr std::int64_t kMore = 3;
+  const Node& node = graph.node(id);
+  Graph larger;
+  FilledAxes there;
+  std::vector<ValueId> operands;
+  for (const ValueId operand : node.operands) {
+    operands.emplace_back();
+    if (!operand.valid()) continue;
+    const auto at = filled.find(operand);
+    if (const Tensor* const known = graph.constant(operand); known && at == filled.end()) {
+      operands.back() = larger.add_constant(*known);
+      continue;
+    }
+    TensorType type = graph.value(operand).type;
+    if (at != filled.end()) type.shape[static_cast<std::size_t>(at->second.axis)] = kMore;
+    operands.back() = larger.add_input({}, type);
+    if (at != filled.end()) there.emplace(operands.back(), at->second);
+  }
+  const NodeId copy =
+      larger.add_node(*node.op, operands, node.attributes, static_cast<int>(node.results.size()));
+  try {
+    infer_node(larger, copy);
+    if (!Follower(larger, copy, there).follow()) return false;
+  } catch (const OperatorError&) {
+    return false;
+  }
+  for (std::size_t i = 0; i < node.results.size(); ++i) {
+    const auto at = there.find(larger.node(copy).results[i]);
+    if (at != there.end() && node.results[i].valid()) filled.emplace(node.results[i], at->second);
+  }
+  return true;
+}
+
+bool follow(const Graph& graph, NodeId id, FilledAxes& filled) {
+  bool is_single = false;
+  for (const ValueId operand : graph.node(id).operands) {
+    const auto at = filled.find(operand);
+    if (at == filled.end()) continue;
+    const Dim size = graph.value(operand).type.shape[static_cast<std::size_t>(at->second.axis)];
+    is_single = is_single || size == 1;
+  }
+  if (is_single && !graph.node(id).op->traits.keeps_elements) return follow_single(graph, id, filled);
+  return Follower(graph, id, filled).follow();
+}
+
+/// Whether a run may check elements of the operand before it uses them: those that it has not filled would end it.
 bool are_checked(const Graph& graph, NodeId id, int operand) {
   const Node& node = graph.node(id);
   const bool is_index = !is_float(graph.value(node.operands[static_cast<std::size_t>(operand)]).type.element);
-  if (!is_index || !node.op->lower || node.op->decompose) return false;
+  if (!is_index) return false;
+  if (node.op->decompose) return operand > 0;
+  if (!node.op->lower) return false;
   const Form form = node.op->lower(LowerContext(graph, id));
   const auto* const loops = std::get_if<LoopForm>(&form);
   return loops && !loops->checks.empty();
@@ -318,7 +375,7 @@ CountedResults follow_counts(Graph& graph, NodeId id, const CountedFacts& facts)
     filled[masked] = {at->second.axis};
     context.set_operand(i, masked);
   }
-  if (!Follower(graph, id, filled).follow()) {
+  if (!follow(graph, id, filled)) {
     operator_error("computes with a number of elements that only data knows, across them or beside others",
                    "elements that data chooses can be moved, chosen from, and computed with one by one");
   }

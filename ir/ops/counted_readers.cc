@@ -330,7 +330,9 @@ std::optional<CountedResults> count_mean(CountContext& context) {
     if (axis != counted->axis && folds(context, axis))
       others = others * context.shape(0)[static_cast<std::size_t>(axis)];
   }
-  const ValueId terms = context.op("Mul", {counted->count, emit_number(context, others)});
+  // The mean of nothing is 0, as ONNX Runtime has it.
+  const ValueId rows = context.op("Max", {counted->count, context.number(1)});
+  const ValueId terms = context.op("Mul", {rows, emit_number(context, others)});
   return CountedResults{{context.op("Div", {sum, emit_cast(context, terms, type)})}};
 }
 

@@ -309,7 +309,10 @@ class Fuser {
   bool stitch(NodeId reader) {
     const auto* form = std::get_if<LoopForm>(node(reader).form.get());
     if (!form || ir::pure_load(*form)) return false;
-    for (std::size_t k = 0; k < node(reader).operands.size(); ++k) {
+    // A reduction reads something: of a reader of more operands there is no use in looking at each.
+    const std::size_t count = node(reader).operands.size();
+    if (count > kMaxOperands) return false;
+    for (std::size_t k = 0; k < count; ++k) {
       const auto producer = private_producer(reader, k);
       if (!producer) continue;
       std::vector<ValueId> operands = node(reader).operands;

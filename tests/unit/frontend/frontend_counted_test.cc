@@ -82,6 +82,8 @@ TEST(Counted, Compress) {
   EXPECT_EQ(filled(rows, 0, {x, mask(kSome)}), (Numbers{2, 3, 6, 7}));
   EXPECT_EQ(filled(rows, 0, {x, mask(kNone)}), (Numbers{}));
   EXPECT_EQ(filled(rows, 0, {x, mask(kAll)}).size(), 8u);
+  const Outcome longer = model("(float[2] x, bool[4] m) => (float[n] y)", "y = Compress(x, m)");
+  EXPECT_EQ(filled(longer, 0, {floats({2}, {5, 6}), mask(kSome)}), (Numbers{6}));
   const Outcome columns =
       model("(float[2,4] x, bool[3] m) => (float[2,n] y)", "y = Compress<axis = 1>(x, m)");
   EXPECT_EQ(filled(columns, 0, {floats({2, 4}, {0, 1, 2, 3, 4, 5, 6, 7}), mask({1, 0, 1})}),
@@ -117,6 +119,17 @@ TEST(Counted, UniqueRowsAndColumns) {
   EXPECT_EQ(filled(columns, 1, {turned}), (Numbers{0, 1, 3}));
   EXPECT_EQ(filled(columns, 2, {turned}), (Numbers{0, 1, 0, 2}));
   EXPECT_EQ(filled(columns, 3, {turned}), (Numbers{2, 1, 1}));
+}
+
+TEST(Counted, UniqueOfNothing) {
+  const Outcome none =
+      model("(float[0] x) => (float[n] y, int64[n] i, int64[0] v, int64[n] c)", "y, i, v, c = Unique(x)");
+  const Outcome narrow = model("(float[3,0] x) => (float[n,0] y, int64[n] i, int64[3] v, int64[n] c)",
+                               "y, i, v, c = Unique<axis = 0>(x)");
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(filled(none, i, {floats({0}, {})}), (Numbers{})) << i;
+  EXPECT_EQ(filled(narrow, 1, {floats({3, 0}, {})}), (Numbers{0}));
+  EXPECT_EQ(filled(narrow, 2, {floats({3, 0}, {})}), (Numbers{0, 0, 0}));
+  EXPECT_EQ(filled(narrow, 3, {floats({3, 0}, {})}), (Numbers{3}));
 }
 
 TEST(Counted, TopKOfARun) {
@@ -172,6 +185,24 @@ TEST(Counted, WhatIsFoldedDoesNotSeeTheRest) {
   ASSERT_EQ(share.size(), 4u);
   EXPECT_NEAR(share[0] + share[2], 1, 1e-6);
   EXPECT_EQ(filled(outcome, 0, {kRows, mask(kNone)}), (Numbers{0, 0}));
+  EXPECT_EQ(filled(outcome, 3, {kRows, mask(kNone)}), (Numbers{0, 0}));
+}
+
+/// Loops do not walk an axis of one element, and a shape of ones has it in several places.
+TEST(Counted, RoomForOne) {
+  const Outcome outcome =
+      model("(float[1,4] x, bool[1] m) => (float[n,4] a, int32[n,4] b, float[4,n] c, float[n] d)",
+            "r = Compress<axis = 0>(x, m)\n"
+            "a = Relu(r)\n"
+            "b = Cast<to = 6>(a)\n"
+            "c = Transpose(a)\n"
+            "all = Constant<value_ints = [-1]>()\n"
+            "d = Reshape(a, all)");
+  const Tensor x = floats({1, 4}, {-1, 2, 3, 4});
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(filled(outcome, i, {x, mask({1})}), (Numbers{0, 2, 3, 4})) << i;
+    EXPECT_EQ(filled(outcome, i, {x, mask({0})}), (Numbers{})) << i;
+  }
 }
 
 TEST(Counted, JoinedCutAndChosenFrom) {
@@ -250,6 +281,14 @@ TEST(Counted, ScatteredBackWhereItWas) {
   EXPECT_EQ(filled(outcome, 0, {x, mask(kSome)}), (Numbers{1, -2, 3, -4}));
   EXPECT_EQ(filled(outcome, 0, {x, mask(kNone)}), (Numbers{1, 2, 3, 4}));
   EXPECT_EQ(filled(outcome, 0, {x, mask(kAll)}), (Numbers{-1, -2, -3, -4}));
+}
+
+TEST(Counted, NoStateIsCounted) {
+  frontend::ImportOptions options;
+  options.states = {{"x", "y"}};
+  const std::string text = model_text("(float[4] x, bool[4] m) => (float[n] y)", "y = Compress(x, m)");
+  EXPECT_NE(import_text(text, options).errors.find("which --state keeps for the next run"),
+            std::string::npos);
 }
 
 /// Ids that are outside of a table are filtered out before it is read: those of no filled row are never looked at.
