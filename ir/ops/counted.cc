@@ -64,7 +64,7 @@ std::optional<CountedResults> count_compress(CountContext& context) {
   if (context.attributes().has("axis")) {
     axis = normalise_axis(context.attributes().int_of("axis"), static_cast<int>(context.shape(0).size()));
   } else {
-    if (context.counted(0) && context.counted(0)->axis != 0)
+    if (context.counted(0) && context.shape(0).size() > 1)
       operator_error("flattens an axis whose size only data knows");
     x = emit_reshape(context, x, {element_count(context.shape(0))});
   }
@@ -76,7 +76,11 @@ std::optional<CountedResults> count_compress(CountContext& context) {
                    "bounds of --dim by which one is at most the other");
   }
   const ValueId no = context.constant_scalar(ElementType::kBool, 0);
-  const ValueId all = context.filled(1, no);
+  const CountedAxis* const rows = context.counted(0);
+  if (rows && rows->axis != axis) operator_error("has two axes whose sizes only data knows");
+  ValueId all = context.filled(1, no);
+  // Conditions behind the count of the data choose nothing either.
+  if (rows) all = filled_or(context, all, {0, rows->count}, no);
   const Chosen chosen = chosen_of(context, is_longer ? emit_slice(context, all, 0, 0, extent) : all);
   return CountedResults{
       {context.gather(x, chosen.positions, axis), CountedAxis{static_cast<int>(axis), chosen.count}}};

@@ -291,6 +291,17 @@ TEST(Counted, NoStateIsCounted) {
             std::string::npos);
 }
 
+TEST(Counted, ChosenTwice) {
+  const Outcome outcome = rows("float[n,2] y", "y = Compress<axis = 0>(r, o)", ", bool[4] o");
+  EXPECT_EQ(filled(outcome, 0, {kRows, mask(kSome), mask({0, 1, 1, 1})}), (Numbers{6, 7}));
+  EXPECT_EQ(filled(outcome, 0, {kRows, mask(kSome), mask(kAll)}), (Numbers{2, 3, 6, 7}));
+  const Outcome columns = import_text(model_text("(float[4,2] x, bool[4] m, bool[2] o) => (float[n,k] y)",
+                                                 "r = Compress<axis = 0>(x, m)\n"
+                                                 "y = Compress<axis = 1>(r, o)"));
+  EXPECT_NE(columns.errors.find("has two axes whose sizes only data knows"), std::string::npos)
+      << columns.errors;
+}
+
 /// Ids that are outside of a table are filtered out before it is read: those of no filled row are never looked at.
 TEST(Counted, IndicesThatAreNotFilledEndNoRun) {
   const Outcome outcome = model("(float[3,1] t, int64[4] ids, bool[4] m) => (float[n,1] y)",
