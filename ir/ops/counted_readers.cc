@@ -336,26 +336,39 @@ std::optional<CountedResults> count_mean(CountContext& context) {
   return CountedResults{{context.op("Div", {sum, emit_cast(context, terms, type)})}};
 }
 
-/// Along one axis, which the attribute names.
-template <Neutral neutral>
-std::optional<CountedResults> count_along(CountContext& context) {
+/// The counted axis where it is the one that the attribute names; null elsewhere.
+const CountedAxis* counted_along(const CountContext& context) {
   const CountedAxis* const counted = context.counted(0);
   const int axis = normalise_axis(context.attributes().int_of("axis"), context.operand(0).rank());
-  if (!counted || counted->axis != axis) return std::nullopt;
+  return counted && counted->axis == axis ? counted : nullptr;
+}
+
+/// Shares of what is filled: the rest has none.
+std::optional<CountedResults> count_softmax(CountContext& context) {
+  const CountedAxis* const counted = counted_along(context);
+  if (!counted) return std::nullopt;
+  const ValueId x = folded_operand(context, lowest_of);
+  return CountedResults{{context.op(context.node().op->name, {x}, context.attributes()), *counted}};
+}
+
+/// The first of several as large as each other: what lies behind the count comes after all of them.
+template <Neutral neutral>
+std::optional<CountedResults> count_position(CountContext& context) {
+  if (!counted_along(context)) return std::nullopt;
+  if (context.attributes().flag("select_last_index"))
+    operator_error("takes the last of several, which may lie behind those that data has chosen");
   const ValueId x = folded_operand(context, neutral);
-  CountedResult result{context.op(context.node().op->name, {x}, context.attributes())};
-  if (context.type(result.value).shape == context.shape(0)) result.counted = *counted;
-  return CountedResults{result};
+  return CountedResults{{context.op(context.node().op->name, {x}, context.attributes())}};
 }
 
 constexpr std::array kReaders = {
-    CountRow{"ArgMax", count_along<lowest_of>},
-    CountRow{"ArgMin", count_along<highest_of>},
+    CountRow{"ArgMax", count_position<lowest_of>},
+    CountRow{"ArgMin", count_position<highest_of>},
     CountRow{"Concat", count_concat},
     CountRow{"ConstantOfShape", count_constant_of_shape},
     CountRow{"Expand", count_expand},
     CountRow{"Gather", count_gather},
-    CountRow{"LogSoftmax", count_along<lowest_of>},
+    CountRow{"LogSoftmax", count_softmax},
     CountRow{"MatMul", count_matmul},
     CountRow{"Range", count_range},
     CountRow{"ReduceL1", count_reduce<zero_of>},
@@ -373,7 +386,7 @@ constexpr std::array kReaders = {
     CountRow{"Shape", count_shape},
     CountRow{"Size", count_size},
     CountRow{"Slice", count_slice},
-    CountRow{"Softmax", count_along<lowest_of>},
+    CountRow{"Softmax", count_softmax},
 };
 
 }  // namespace

@@ -319,12 +319,13 @@ TEST(Counted, WhatWouldSeeTheRestIsRefused) {
       "one = Constant<value_ints = [1]>()\n"
       "two = Constant<value_ints = [2]>()\n";
   for (const char* body : {
-           "y = Add(r, z)",                                 // as many as there is room for
-           "y = CumSum<reverse = 1>(r, zero)",              // the last first
-           "y, k = TopK<axis = 0>(r, two)",                 // ranks the rest
-           "s = Compress<axis = 0>(x, o)\n y = Mul(r, s)",  // chosen by another
-           "y = Slice(r, one, two)",                        // not from the front
-           "t = Transpose(r)\n y = MatMul(t, z)",           // contracts with all rows
+           "y = Add(r, z)",                                   // as many as there is room for
+           "y = CumSum<reverse = 1>(r, zero)",                // the last first
+           "y, k = TopK<axis = 0>(r, two)",                   // ranks the rest
+           "s = Compress<axis = 0>(x, o)\n y = Mul(r, s)",    // chosen by another
+           "y = ArgMax<axis = 0, select_last_index = 1>(r)",  // the last, which may not be filled
+           "y = Slice(r, one, two)",                          // not from the front
+           "t = Transpose(r)\n y = MatMul(t, z)",             // contracts with all rows
            "y = If(b) <then_branch = g () => (float[p,q] v) { v = Neg(r) }, "
            "else_branch = h () => (float[p,q] w) { w = Abs(r) }>",  // in a branch
        }) {
