@@ -38,8 +38,8 @@ struct CountedResult {
 };
 using CountedResults = std::vector<CountedResult>;
 
-/// For a node that has its normal form and all attributes, and no types yet: other nodes for it where it decides
-/// by data how many elements there are, or reads across a counted axis. nullopt: it can stay. Throws
+/// Adds other nodes for one that decides by data how many elements there are, or that reads across a counted
+/// axis. The node has its normal form and all attributes, and no types yet. nullopt: it can stay. Throws
 /// OperatorError where it cannot, and there are no others.
 std::optional<CountedResults> count_results(Graph& graph, NodeId id, const CountedFacts& facts);
 

@@ -158,7 +158,7 @@ class Follower {
       loop = own;
     }
     for (const ScalarNode& node : form.dag.nodes()) {
-      // As many positions as there is room for are no more than the count in another tensor.
+      // Another tensor may have as many positions as there is room for, but not as many as the count says.
       const bool is_other = node.op == ScalarOp::kLoad && operands_.count(node.operand) == 0;
       const auto walks = [&](const Index& index) { return index.mentions(*loop); };
       if (is_other && std::any_of(node.index.begin(), node.index.end(), walks)) return false;

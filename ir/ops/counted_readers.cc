@@ -293,9 +293,12 @@ Scalar highest_of(ElementType type) {
       type, type == ElementType::kBool ? 1 : static_cast<std::int64_t>(integer_highest(type)));
 }
 
-/// Where the operator folds a counted axis, its operand with what changes nothing behind the count.
-ValueId folded_operand(CountContext& context, Neutral neutral) {
-  return context.filled(0, context.constant(Tensor::scalar(neutral(context.element(0)))));
+/// The operands where the operator folds a counted axis: behind the count is what changes nothing.
+std::vector<ValueId> folded_operands(CountContext& context, Neutral neutral) {
+  std::vector<ValueId> operands = {
+      context.filled(0, context.constant(Tensor::scalar(neutral(context.element(0)))))};
+  if (context.has_operand(1)) operands.push_back(context.operand_id(1));
+  return operands;
 }
 
 /// Whether a node with axes as operand 1, or none, folds the axis.
@@ -312,9 +315,8 @@ template <Neutral neutral>
 std::optional<CountedResults> count_reduce(CountContext& context) {
   const CountedAxis* const counted = context.counted(0);
   if (!counted || !folds(context, counted->axis)) return std::nullopt;
-  std::vector<ValueId> operands = {folded_operand(context, neutral)};
-  if (context.has_operand(1)) operands.push_back(context.operand_id(1));
-  return CountedResults{{context.op(context.node().op->name, operands, context.attributes())}};
+  return CountedResults{
+      {context.op(context.node().op->name, folded_operands(context, neutral), context.attributes())}};
 }
 
 /// The sum, divided by how many there are.
@@ -322,9 +324,7 @@ std::optional<CountedResults> count_mean(CountContext& context) {
   const CountedAxis* const counted = context.counted(0);
   if (!counted || !folds(context, counted->axis)) return std::nullopt;
   const ElementType type = context.element(0);
-  std::vector<ValueId> operands = {folded_operand(context, zero_of)};
-  if (context.has_operand(1)) operands.push_back(context.operand_id(1));
-  const ValueId sum = context.op("ReduceSum", operands, context.attributes());
+  const ValueId sum = context.op("ReduceSum", folded_operands(context, zero_of), context.attributes());
   Dim others = 1;
   for (int axis = 0; axis < context.operand(0).rank(); ++axis) {
     if (axis != counted->axis && folds(context, axis))
@@ -347,8 +347,8 @@ const CountedAxis* counted_along(const CountContext& context) {
 std::optional<CountedResults> count_softmax(CountContext& context) {
   const CountedAxis* const counted = counted_along(context);
   if (!counted) return std::nullopt;
-  const ValueId x = folded_operand(context, lowest_of);
-  return CountedResults{{context.op(context.node().op->name, {x}, context.attributes()), *counted}};
+  const std::vector<ValueId> operands = folded_operands(context, lowest_of);
+  return CountedResults{{context.op(context.node().op->name, operands, context.attributes()), *counted}};
 }
 
 /// The first of several as large as each other: what lies behind the count comes after all of them.
@@ -357,8 +357,8 @@ std::optional<CountedResults> count_position(CountContext& context) {
   if (!counted_along(context)) return std::nullopt;
   if (context.attributes().flag("select_last_index"))
     operator_error("takes the last of several, which may lie behind those that data has chosen");
-  const ValueId x = folded_operand(context, neutral);
-  return CountedResults{{context.op(context.node().op->name, {x}, context.attributes())}};
+  return CountedResults{
+      {context.op(context.node().op->name, folded_operands(context, neutral), context.attributes())}};
 }
 
 constexpr std::array kReaders = {

@@ -46,7 +46,7 @@ TEST(StatePatterns, AStarStandsForTheSameOnBothSides) {
 TEST(StatePatterns, ANameThatTheModelHasIsNoPattern) {
   const auto ports = ports_of({"a*", "ab"}, {"b*", "bb"});
   EXPECT_EQ(without_patterns({{"a*", "b*"}}, ports), (Pairs{{"a*", "b*"}}));
-  // Without a star names are not looked up here.
+  // Names without a star are not looked up here.
   EXPECT_EQ(without_patterns({{"x", "y"}}, ports), (Pairs{{"x", "y"}}));
 }
 

@@ -228,7 +228,7 @@ TEST(Counted, JoinedCutAndChosenFrom) {
   EXPECT_THROW(ir::evaluate_graph(outcome.graph(), inputs(kSome, -3)), CompileError);
 }
 
-/// As exporters spell zeros_like, arange and view of what was chosen.
+/// Exporters spell zeros_like, arange and view of what was chosen like this.
 TEST(Counted, ShapesOfACount) {
   const Outcome outcome = rows("float[n,3] z, float[n,2] e, float[n,2,1] v, int64[n] a",
                                "s = Shape(r)\n"
@@ -254,7 +254,7 @@ TEST(Counted, ShapesOfACount) {
   EXPECT_EQ(filled(outcome, 3, {kRows, mask(kNone), floats({1, 2}, {8, 9})}), (Numbers{}));
 }
 
-/// As many of another tensor as were chosen, and the best of it.
+/// Another tensor is cut to as many rows as were chosen, and gives its best ones.
 TEST(Counted, CutByACount) {
   const Outcome outcome = rows("float[n,2] f, float[n,2] s, float[2,n] t",
                                "d = Shape<start = 0, end = 1>(r)\n"
