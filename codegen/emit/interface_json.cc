@@ -45,8 +45,9 @@ constexpr StatusRow kStatuses[] = {
 };
 
 /// Arrays on the stack, with the registers that are saved around them, in KiB: of 16-byte vectors in 16 registers
-/// and in 32, of 32-byte ones, of 64-byte ones, as tiles are chosen (TileOfLevel in gcrt/cpu/product/dot.h).
-using OfVectors = std::array<std::int64_t, 4>;
+/// and in 32, of 32-byte ones, of 64-byte ones, as tiles are chosen (TileOfLevel in gcrt/cpu/product/dot.h), and
+/// without vectors.
+using OfVectors = std::array<std::int64_t, 5>;
 struct StackUse {
   const char* header;
   OfVectors kibibytes;
@@ -54,20 +55,21 @@ struct StackUse {
 
 /// The stack of kernels, of which one runs at a time.
 constexpr StackUse kStackOfKernels[] = {
-    {"gcrt/cpu/attention.h", {18, 36, 27, 36}},          // scores and sums of some rows
-    {"gcrt/cpu/image/conv_dot.h", {5, 5, 6, 8}},         // sums of some pixels
-    {"gcrt/cpu/image/conv_planes.h", {14, 14, 15, 17}},  // edges of images, and sums of a tile
-    {"gcrt/cpu/image/conv_tile.h", {18, 18, 18, 19}},    // edges of images, beside zeros
-    {"gcrt/cpu/image/winograd.h", {3, 3, 4, 6}},         // products of a strip of tiles
-    {"gcrt/cpu/product/decode.h", {21, 21, 21, 50}},     // a part of the decoded weights, and sums
+    {"gcrt/cpu/attention.h", {18, 36, 27, 36, 18}},          // scores and sums of some rows
+    {"gcrt/cpu/image/conv_dot.h", {5, 5, 6, 8, 5}},          // sums of some pixels
+    {"gcrt/cpu/image/conv_planes.h", {14, 14, 15, 17, 14}},  // edges of images, and sums of a tile
+    {"gcrt/cpu/image/conv_tile.h", {18, 18, 18, 19, 3}},     // edges of images, beside zeros
+    {"gcrt/cpu/image/winograd.h", {3, 3, 4, 6, 3}},          // products of a strip of tiles
+    {"gcrt/cpu/product/decode.h", {21, 21, 21, 50, 21}},     // a part of the decoded weights, and sums
 };
 /// The stack of any schedule with its kernels' calls;
 /// the products of which kernels are made hold at most registers.
-constexpr OfVectors kStackOfRun = {5, 5, 6, 12};
+constexpr OfVectors kStackOfRun = {5, 5, 6, 12, 3};
 /// The stack that products in the tile unit need beyond that holds B as the unit wants it.
 constexpr std::int64_t kStackOfTiles = 18;
 
 std::size_t column_of(const Level& level) {
+  if (level.vector_bytes < 16) return 4;
   if (level.vector_bytes >= 32) return level.vector_bytes >= 64 ? 3 : 2;
   return level.registers >= 32 ? 1 : 0;
 }

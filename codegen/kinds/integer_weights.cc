@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "codegen/choice/refusals.h"
 #include "codegen/loops/c_types.h"
 
 namespace gcompile {
@@ -117,5 +119,47 @@ void integer_parameters(CallWriter& writer, const IntegerWeights& packed, const 
   writer.weights(writer.blob().add(as_bytes(packed.offsets), writer.name(1), offsets), "offsets",
                  "std::int32_t");
 }
+
+bool is_scalar(const Machine& machine) { return machine.level.vector_bytes <= 4; }
+
+Refusal refuse_unless_bytes_by_constants(const ir::Problem& problem) {
+  if (Refusal integer = refuse_unless_integer(problem)) return integer;
+  return are_bytes(problem) ? std::nullopt : Refusal("an operand of 16 bits");
+}
+
+std::int64_t scalar_picoseconds(const ir::Problem& problem, const Machine& machine, double efficiency,
+                                std::int64_t tiles) {
+  const double lanes = static_cast<double>(machine.level.vector_bytes) / 4;
+  const std::int64_t products =
+      machine.picoseconds(problem.multiply_adds(), problem.bytes(), efficiency / lanes);
+  // What a register tile costs, as of conv.integer, whose tiles are larger; the sums of a core without vectors
+  // are counted in its efficiency.
+  constexpr std::int64_t kTile = 24'000;
+  return is_scalar(machine) ? products : products + tiles * kTile;
+}
+
+void scalar_weights(CallWriter& writer, const MatrixView& view) {
+  const std::int64_t row = (view.depth() + 3) / 4 * 4;
+  const IntegerWeights packed = integer_rows(*writer.constant(1), view, zero_points(writer), row);
+  writer.packed(1, packed.packing, "in rows of words", "w", packed.narrow ? "std::int8_t" : "std::int16_t");
+}
+
+void scalar_taps(CallWriter& writer) {
+  const ir::Tensor& weights = *writer.constant(1);
+  const std::vector<std::int64_t> zero = zero_points(writer).w;
+  const MatrixView taps = depthwise_rows(weights.shape());
+  MatrixView channels = taps;
+  std::swap(channels.columns, channels.inner);
+  std::swap(channels.column_step, channels.inner_step);
+  const bool narrow = integer_facts(weights, channels, zero).narrow;
+  writer.packed(1, pack_integer_depthwise(weights, taps, zero, narrow), "of each tap", "w",
+                narrow ? "std::int8_t" : "std::int16_t");
+}
+
+std::string zero_of_left(const ir::Problem& problem, const CallWriter& writer) {
+  return fmt::format("{}{{{}}}", kernel_type(problem.operands[0].element), zero_points(writer).x);
+}
+
+Refusal refuses_gpu(const ir::Problem&, const Machine&) { return "a GPU"; }
 
 }  // namespace gcompile

@@ -66,4 +66,24 @@ void border_row(CallWriter& writer, const ir::Problem& problem, std::int64_t cha
 void integer_parameters(CallWriter& writer, const IntegerWeights& packed, const std::string& kernel,
                         const std::string& parameter, const std::string& offsets);
 
+// Families for cores without vectors (gcrt/cpu/product/scalar_int8.h): rows of whole words, no offsets, and prices
+// behind those of the families for vectors wherever there are any.
+
+/// Whether the machine has no vectors: words of 32 bits are all that it multiplies.
+bool is_scalar(const Machine& machine);
+/// Bytes of 8 bits by constant weights of 8 bits.
+Refusal refuse_unless_bytes_by_constants(const ir::Problem& problem);
+/// The time of that many multiply-adds, which reach `efficiency` of what a core without vectors can do, and of
+/// `tiles` of two by two sums.
+std::int64_t scalar_picoseconds(const ir::Problem& problem, const Machine& machine, double efficiency,
+                                std::int64_t tiles);
+/// The weights of a matrix in rows of whole words of four depths, as parameter `w`.
+void scalar_weights(CallWriter& writer, const MatrixView& view);
+/// The weights of a depthwise convolution, [taps][channels], as parameter `w`.
+void scalar_taps(CallWriter& writer);
+/// "std::int8_t{-128}": the zero point of operand 0.
+std::string zero_of_left(const ir::Problem& problem, const CallWriter& writer);
+/// Why CUDA is not served.
+Refusal refuses_gpu(const ir::Problem& problem, const Machine& machine);
+
 }  // namespace gcompile

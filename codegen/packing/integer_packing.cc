@@ -253,13 +253,14 @@ Packing pack_integer_rows(const ir::Tensor& weights, const MatrixView& view,
 }
 
 Packing pack_integer_depthwise(const ir::Tensor& weights, const MatrixView& view,
-                               const std::vector<std::int64_t>& zero_points) {
+                               const std::vector<std::int64_t>& zero_points, bool narrow) {
   Packing packing;
   packing.source = weights;
-  packing.format = fmt::format("int16 taps {}, less {}", to_string(view), fmt::join(zero_points, " "));
-  packing.bytes = view.columns * view.inner * 2;
+  packing.format =
+      fmt::format("int{} taps {}, less {}", narrow ? 8 : 16, to_string(view), fmt::join(zero_points, " "));
+  packing.bytes = view.columns * view.inner * (narrow ? 1 : 2);
   packing.write = [=](const ir::Tensor& source, std::span<std::byte> out) {
-    with_types(source.element(), false, [&](auto weight, auto stored) {
+    with_types(source.element(), narrow, [&](auto weight, auto stored) {
       std::int64_t place = 0;
       for (std::int64_t tap = 0; tap < view.columns; ++tap) {
         for (std::int64_t channel = 0; channel < view.inner; ++channel) {

@@ -35,8 +35,9 @@ SplitTable split_words(const ir::Tensor& weights, const MatrixView& view,
 /// [matrix][N][row_length] of int8 when narrow, else int16, zero padded behind K.
 Packing pack_integer_rows(const ir::Tensor& weights, const MatrixView& view,
                           const std::vector<std::int64_t>& zero_points, bool narrow, std::int64_t row_length);
-/// int16 [tap][channel] of a depthwise_rows() view; `zero_points`: one, or one for each channel.
+/// [tap][channel] of a depthwise_rows() view, int8 when narrow, else int16; `zero_points`: one, or one for
+/// each channel.
 Packing pack_integer_depthwise(const ir::Tensor& weights, const MatrixView& view,
-                               const std::vector<std::int64_t>& zero_points);
+                               const std::vector<std::int64_t>& zero_points, bool narrow = false);
 
 }  // namespace gcompile

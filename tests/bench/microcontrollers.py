@@ -7,10 +7,10 @@
 Each project is built by its own Makefile, linked with the start-up code and the script of examples/firmware, and run on a board
 of QEMU, whose plugin (count_instructions.c, built here) counts what a run executes: instructions, not cycles. The columns:
 instructions for each multiply-add, bytes of code and of constants of the library as linked, without its weights; arena,
-weights, and the stack that a run has taken of a painted one, beside what the header tells; and the largest difference from the
-outputs that come with the model, in units of the tolerance 1e-4 |value| + 1e-5 max(1, rms). --functions lists those in which
-most instructions are executed. Without the cross compiler or QEMU nothing is measured, which a line says. Exit: 0, or 1 where
-an output is wrong.
+weights, and the stack that a run has taken of a painted one, beside what the header tells; and the largest differences of the
+outputs from those of the project for this host, and from those that come with the model, in units of the tolerance
+1e-4 |value| + 1e-5 max(1, rms). --functions lists those in which most instructions are executed. Without the cross compiler or
+QEMU nothing is measured, which a line says. Exit: 0, or 1 where an output is not the host's.
 """
 
 import argparse
@@ -134,6 +134,17 @@ def largest_error(name, values, expected):
     return max(abs(v - e) / (1e-4 * abs(e) + 1e-5 * max(1, rms)) for v, e in zip(values, expected))
 
 
+def on_host(arguments, model, work):
+    """The output of the project for this machine on the shipped input."""
+    project, data = work / f"host_{model.parent.name}", model.parent / "test_data_set_0"
+    run([arguments.gcompile, model, "-o", project, "--name", "m", "--force"])
+    run(["make", "-s", "-C", project, "-j2"])
+    dims, name, raw = tensors.read(data / "input_0.pb")
+    tensors.write_npy(work / "in.npy", dims, name, raw)
+    run([project / "build" / "m_run", work / "in.npy", "--output-dir", project / "out"])
+    return tensors.read(next((project / "out").glob("0_*.npy")))[2]
+
+
 def profile(counts, symbols, lines):
     addresses, sums = [address for address, _ in symbols], collections.Counter()
     for address, count in counts.items():
@@ -147,6 +158,7 @@ def measure(model, arguments, plugin, work):
     folder, right = arguments.models / MODELS.get(model, model), True
     data = folder / "test_data_set_0"
     inputs, (_, name, output) = tensors.read(data / "input_0.pb")[2], tensors.read(data / "output_0.pb")
+    host = on_host(arguments, folder / "model.onnx", work)
     for core in arguments.cores.split(","):
         project = work / f"{model}_{core}"
         said = run([arguments.gcompile, folder / "model.onnx", "-o", project, "--name", "m", "--cpu", core, "--force",
@@ -157,10 +169,11 @@ def measure(model, arguments, plugin, work):
             said, counts = image.executed(work, plugin)
             first, values = said.splitlines()
             status, stack, told, arena, weights, _ = first.split()
-            error = largest_error(name, bytes.fromhex(values), output) if status == "M_OK" else math.inf
-            right = right and error <= 1
+            errors = [largest_error(name, bytes.fromhex(values), than) if status == "M_OK" else math.inf
+                      for than in (host, output)]
+            right = right and errors[0] <= 1
             print(f"| {model} | {core} {flag} | {sum(counts.values()) / multiply_adds:.2f} | {image.library_bytes():,} | "
-                  f"{int(arena):,} | {int(weights):,} | {int(stack):,} of {int(told):,} | {error:.2f} |", flush=True)
+                  f"{int(arena):,} | {int(weights):,} | {int(stack):,} of {int(told):,} | {errors[0]:.2f} | {errors[1]:.2f} |", flush=True)
             if arguments.functions:
                 profile(counts, image.symbols(), arguments.functions)
     return right
@@ -187,8 +200,8 @@ def main():
         plugin = work / "count_instructions.so"
         run(["cc", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden", "-o", plugin,
              pathlib.Path(__file__).with_name("count_instructions.c")])
-        print("| model | core | instructions per multiply-add | code | arena | weights | stack | error |")
-        print("|---|---|---|---|---|---|---|---|")
+        print("| model | core | instructions per multiply-add | code | arena | weights | stack | to host | to shipped |")
+        print("|---|---|---|---|---|---|---|---|---|")
         return 0 if all([measure(model, arguments, plugin, work) for model in arguments.rows]) else 1
 
 

@@ -14,7 +14,7 @@ namespace {
 template <class F>
 void for_each_lane_count(const F& test) {
   test(Lanes<1>{});
-  test(Lanes<kLanes / 2>{});
+  test(Lanes<kLanesFor<double>>{});
   test(Lanes<kLanes>{});
 }
 

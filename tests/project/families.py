@@ -120,7 +120,7 @@ def byte_windows():
     return model
 
 
-FORCED_BYTES = {node: ["conv.winograd4_integer", "conv.winograd2_integer", "conv.integer", "conv.loops"]
+FORCED_BYTES = {node: ["conv.winograd4_integer", "conv.winograd2_integer", "conv.integer", "conv.loops", "conv.scalar_integer"]
                 for node in ("wide", "point", "deep", "bare", "lean")}
 
 
@@ -152,6 +152,7 @@ def byte_products():
 
 FORCED_PRODUCTS = {node: ["product.integer", "product.loops"]
                    for node in ("one", "two", "scores", "three", "four", "five", "bare", "lean", "thin")}
+FORCED_PRODUCTS |= {node: [*FORCED_PRODUCTS[node], "product.scalar_integer"] for node in ("five", "bare", "lean", "thin")}
 FORCED_PRODUCTS_CUDA = {node: ["product.integer"] for node in ("five", "bare", "lean", "thin")}
 
 
@@ -278,7 +279,7 @@ def case_forced_windows_cpp(world):
 
 
 def case_forced_byte_windows_cpp(world):
-    force(world, "byte_windows_cpp", (1, 16, 3, 2))
+    force(world, "byte_windows_cpp", (1, 16, 3, 2, 4))
 
 
 def case_forced_byte_images_cpp(world):
@@ -291,7 +292,7 @@ def case_byte_images_cuda(world):
 
 
 def case_forced_byte_products_cpp(world):
-    force(world, "byte_products_cpp", (3, 1))
+    force(world, "byte_products_cpp", (3, 1, 2))
 
 
 def case_byte_products_cuda(world):

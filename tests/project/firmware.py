@@ -8,6 +8,7 @@ cores of ARM's M profile without a system, run on emulated boards.
 import re
 import shutil
 
+from model_text import Model
 from support import EXAMPLES, Skip, check, contains, equal, flags, manifest, run_main
 
 TRIPLE = "arm-none-eabi"
@@ -167,6 +168,73 @@ def case_processors(world):
         world.compile(world.path("fly.onnxtxt"), place, "--name", "fly", "--cpu", "cortex-m7",
                       *(["--optimize-for", "speed"] if goal == "speed" else []))
         equal("--optimize-for size" in manifest(place, "fly")["options"], goal == "size", f"for {goal}")
+
+
+def byte_layers():
+    """A dense convolution with a scale per channel, a depthwise one, and a product, all of bytes; channels that fill no word."""
+    model = Model(opset=13)
+    model.inputs, model.outputs = ["uint8[1,6,9,7] x"], ["int8[5,11] y", "uint8[1,10,5,4] seen"]
+    model.integers("w", "int8", (10, 6, 3, 3), -128, 127), model.integers("d", "int8", (10, 1, 3, 3), -128, 127)
+    model.integers("m", "int8", (40, 11), -128, 127), model.integers("b", "int32", (10,), -3000, 3000)
+    scales = ", ".join(str(0.01 + i / 1000) for i in range(10))
+    model.constants += ["float scale = {0.02}", "uint8 zero = {131}", f"float[10] w_scale = {{{scales}}}", "int8 w_zero = {0}",
+                        "float y_scale = {0.3}", "int8 y_zero = {-7}", "float wide = {4}", "int64[2] rows = {5, 40}",
+                        "int8[10] w_zeros = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}"]
+    model.nodes = ["dense = QLinearConv<pads = [1, 1, 1, 1]>(x, scale, zero, w, w_scale, w_zeros, y_scale, zero, b)",
+                   "seen = QLinearConv<group = 10, pads = [1, 1, 1, 1], strides = [2, 2]>"
+                   "(dense, y_scale, zero, d, w_scale, w_zeros, y_scale, zero)",
+                   "flat = Reshape(seen, rows)",
+                   "y = QLinearMatMul(flat, y_scale, zero, m, scale, w_zero, wide, y_zero)"]
+    return model
+
+
+BYTES = """#include <stdio.h>
+#include "bytes/bytes.h"
+static _Alignas(BYTES_ALIGN) unsigned char arena[BYTES_ARENA_BYTES + 1], instance[BYTES_INSTANCE_BYTES];
+int main(void) {
+  static uint8_t x[BYTES_INPUT_X_ELEMENTS], seen[BYTES_OUTPUT_SEEN_ELEMENTS];
+  static int8_t y[BYTES_OUTPUT_Y_ELEMENTS];
+  const bytes_memory memory = {.arena = arena, .instance = instance};
+  const bytes_inputs inputs = {.x = x};
+  const bytes_outputs outputs = {.y = y, .seen = seen};
+  for (int i = 0; i < BYTES_INPUT_X_ELEMENTS; ++i) x[i] = (uint8_t)(i * 89 + i / 7);
+  bytes_status status = bytes_init(&memory);
+  if (status == BYTES_OK) status = bytes_run(&memory, &inputs, &outputs);
+  printf("%s", bytes_status_string(status));
+  for (int i = 0; i < BYTES_OUTPUT_Y_ELEMENTS; ++i) printf(" %d", y[i]);
+  for (int i = 0; i < BYTES_OUTPUT_SEEN_ELEMENTS; ++i) printf(" %d", seen[i]);
+  printf("\\n");
+  return 0;
+}
+"""
+
+
+def case_bytes(world):
+    """Layers of bytes on cores without vectors, with DSP instructions and without, are the host's integers, by a
+    few kilobytes of code."""
+    needed("qemu-system-arm")
+    world.path("bytes.onnxtxt").write_text(byte_layers().text())
+    world.path("main.c").write_text(BYTES)
+    project, library = world.path("host"), world.path("host_build")
+    world.compile(world.path("bytes.onnxtxt"), project, "--name", "bytes")
+    world.run(["make", "-C", project, f"BUILD={library}", library / "libbytes.a"])
+    world.run(["cc", f"-I{project}/include", world.path("main.c"), library / "libbytes.a", "-lm", "-o", world.path("host.out")])
+    right = world.run([world.path("host.out")]).stdout
+    check(right.startswith("BYTES_OK ") and len(set(right.split())) > 40, right)
+    for core in ("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7"):
+        project, build = world.path(core), world.path(f"{core}_build")
+        world.compile(world.path("bytes.onnxtxt"), project, "--name", "bytes", "--cpu", core)
+        families = {choice["families"][0]["family"] for choice in manifest(project, "bytes")["choices"]}
+        check({"conv.scalar_integer", "conv.depthwise_scalar", "product.scalar_integer"} <= families, f"{core}: {families}")
+        world.run(["make", "-s", "-C", project, f"BUILD={build}", f"CXX={TRIPLE}-g++", f"CXXFLAGS=-Os -mcpu={core} {CORES[core]} -Werror",
+                   build / "libbytes.a"])
+        board = BOARDS.get(core, BOARDS["cortex-m4"])  # which executes all that a core without its instructions does
+        image = linked(world, project, core, build / "libbytes.a", "bytes")
+        equal(world.run(["qemu-system-arm", "-M", board, "-nographic", "-semihosting", "-kernel", image], timeout=60).stdout,
+              right, f"what {core} computes")
+        code = [int(line.split()[0]) for line in world.run([f"{TRIPLE}-size", build / "libbytes.a"]).stdout.splitlines()
+                if "bytes_kernels" in line]
+        check(len(code) == 1 and code[0] < 8000, f"{core}: {code} bytes of kernels")
 
 
 TILES = """<ir_version: 8, opset_import: ["" : 17]>

@@ -48,7 +48,7 @@ GCRT_INLINE void reduce_columns(AxisPart columns, std::ptrdiff_t rows, T identit
 #define GCRT_REDUCE_COLUMNS(name, function, identity)                                                    \
   template <class T, int L = kLanes, class Term, class Body>                                             \
   GCRT_INLINE void name(AxisPart columns, std::ptrdiff_t rows, const Term& term, const Body& body) {     \
-    reduce_columns<T, L>(                                                                                \
+    reduce_columns<T, (L > 1 ? L : 1)>(                                                                  \
         columns, rows, identity, [](auto a, auto b) GCRT_LAMBDA_INLINE { return function(a, b); }, term, \
         body);                                                                                           \
   }

@@ -55,7 +55,8 @@ GCRT_INLINE void mask_tree(const Trees<float, MaskNode<Words>>& t, const float* 
     const Pack<float, kLanes> threshold = splat(lane, node.threshold);
     GCRT_UNROLL
     for (int p = 0; p < Words; ++p) {
-      const Bits stays = (Bits)(load(lane, feature + p * kLanes) <= threshold);
+      const auto is_left = load(lane, feature + p * kLanes) <= threshold;
+      const Bits stays = kLanes > 1 ? (Bits)is_left : 0u - (Bits)is_left;  // of a scalar 0 or 1
       GCRT_UNROLL
       for (int w = 0; w < Words; ++w) left[p][w] &= stays | splat(lane, node.leaves[w]);
     }

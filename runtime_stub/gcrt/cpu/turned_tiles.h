@@ -113,7 +113,11 @@ GCRT_INLINE AxisPart filled(AxisPart part) {
 /// read(lane, i, j) gives a pack along i, at each j; body(lane, i, j, pack) takes one along j, at each i, and
 /// every element once. Edges are tiles of four by four, and single elements. Of j so much is walked for one
 /// block of i that the lines which it shares with the next are still near.
-template <int L = kLanes, int M = (L < 8 ? L : 8), class Read, class Body>
+template <int L = kLanes,
+          int M = (L < 1   ? 1
+                   : L < 8 ? L
+                           : 8),
+          class Read, class Body>
 GCRT_INLINE void turn_tiles(AxisPart along, AxisPart across, const Read& read, const Body& body) {
   constexpr int W = M < 8 ? M : 16;
   constexpr std::ptrdiff_t kNear = 1024;

@@ -103,6 +103,16 @@ GCRT_INLINE Rebind<V, To> rounded_to_bytes(V value, int shift) {
   using R = Rebind<V, To>;
   if constexpr (sizeof(V) >= 16 && static_cast<int>(sizeof(V)) <= kWidestNativeSaturation) {
     return saturate_vector<R, Fits>(value, shift);
+#if defined(__ARM_FP) && (__ARM_FP & 4) && !defined(__aarch64__)
+  } else if constexpr (kLanesOf<V> == 1) {
+    // VCVTR rounds by the mode that programs begin with, and saturates.
+    std::int32_t word;
+    float as_float = Fits ? value : within_range<R>(value, shift);
+    asm("vcvtr.s32.f32 %1, %1\n\tvmov %0, %1" : "=r"(word), "+t"(as_float));
+    word += shift;
+    word = word < kLowest<To> ? kLowest<To> : word;
+    return static_cast<To>(word > kLargest<To> ? kLargest<To> : word);
+#endif
   } else {
     return convert<To>(convert<std::int32_t>(round_half_even(within_range<R>(value, shift))) + shift);
   }

@@ -15,10 +15,13 @@
 
 namespace GCRT_NAMESPACE {
 
-// Elements of edge pixels copied next to zeros, for small channel counts (at most 16 KiB of stack).
-constexpr std::ptrdiff_t kEdgeElements = 4096 - 256;
+// Elements of edge pixels copied next to zeros, for small channel counts: at most 16 KiB of stack, or two
+// where there are no vectors.
+constexpr std::ptrdiff_t kEdgeElements = (GCRT_VECTOR_BYTES > 4 ? 4096 : 512) - 256;
 // Row pointers per tap, a whole number of vectors of them.
-constexpr int kPointerLanes = GCRT_VECTOR_BYTES / static_cast<int>(sizeof(std::intptr_t));
+constexpr int kPointerLanes = GCRT_VECTOR_BYTES > sizeof(std::intptr_t)
+                                  ? GCRT_VECTOR_BYTES / static_cast<int>(sizeof(std::intptr_t))
+                                  : 1;
 template <class Dot>
 constexpr int kPointerRows = (Dot::kRows + kPointerLanes - 1) / kPointerLanes* kPointerLanes;
 
@@ -232,7 +235,7 @@ void ConvTile<Dot>::border_by_taps(const ConvGroup<Dot>& group, TileTask<Dot>& t
   const auto has_any = [](V mask) GCRT_LAMBDA_INLINE {
     std::intptr_t any = 0;
     GCRT_UNROLL
-    for (int i = 0; i < kPointerLanes; ++i) any |= mask[i];
+    for (int i = 0; i < kPointerLanes; ++i) any |= lane_of(mask, i);
     return any != 0;
   };
   for (int i = count; i < kPointerRows<Dot>; ++i) {
@@ -274,7 +277,7 @@ void ConvTile<Dot>::border_by_taps(const ConvGroup<Dot>& group, TileTask<Dot>& t
     }
   }
   std::intptr_t end = 0;
-  for (int i = 0; i < kPointerLanes; ++i) end = larger(end, last[i]);
+  for (int i = 0; i < kPointerLanes; ++i) end = larger(end, lane_of(last, i));
   task.rows_step = kPointerRows<Dot>;
   task.run_count = run - runs;
   set_run_depth(task, group.channels, group.may_read_on(end));

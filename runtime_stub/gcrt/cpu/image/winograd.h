@@ -150,7 +150,7 @@ GCRT_INLINE WinogradTile winograd_tile(const ConvShape& s, std::ptrdiff_t tile) 
 template <class Form, int L = Form::kInputLanes>
 GCRT_NOINLINE void winograd_input(const typename Form::Input* const* pixels, std::ptrdiff_t channels,
                                   typename Form::Value* v, std::ptrdiff_t stride) {
-  constexpr int S = Form::kOutputs + 2, kNarrow = Form::kInputLanes / 2;
+  constexpr int S = Form::kOutputs + 2, kNarrow = Form::kInputLanes > 1 ? Form::kInputLanes / 2 : 1;
   if (channels < L) return winograd_input<Form, (L > kNarrow ? kNarrow : 1)>(pixels, channels, v, stride);
   using V = Pack<typename Form::Value, L>;
   constexpr Lanes<L> lane{};

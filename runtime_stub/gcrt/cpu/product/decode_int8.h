@@ -35,7 +35,7 @@ GCRT_INLINE std::int32_t largest_magnitude_bits(const float* a, std::ptrdiff_t c
   for (; k + kLanes <= count; k += kLanes) largest = larger_bits(magnitude(load(lane, a + k)), largest);
   std::int32_t result = 0;
   GCRT_UNROLL
-  for (int i = 0; i < kLanes; ++i) result = larger_bits(static_cast<std::int32_t>(largest[i]), result);
+  for (int i = 0; i < kLanes; ++i) result = larger_bits(lane_of(largest, i), result);
   for (; k < count; ++k) result = larger_bits(magnitude(a[k]), result);
   return result;
 }

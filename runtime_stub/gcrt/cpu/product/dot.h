@@ -88,7 +88,8 @@ struct NoUnit {};
 
 // Lanes of one machine vector of T.
 template <class T>
-constexpr int kVectorLanes = GCRT_VECTOR_BYTES / static_cast<int>(sizeof(T));
+constexpr int kVectorLanes = sizeof(T) < GCRT_VECTOR_BYTES ? GCRT_VECTOR_BYTES / static_cast<int>(sizeof(T))
+                                                           : 1;
 
 // a * b + c: fused for floats, modulo 2^bits for integers.
 template <class V>

@@ -176,7 +176,7 @@ GCRT_INLINE std::uint32_t sum_of_bytes(const T* bytes, std::ptrdiff_t count) {
     sums = std::is_signed<T>::value ? dot4_u8s8(sums, ones, words) : dot4_u8s8(sums, words, ones);
   }
   std::uint32_t sum = 0;
-  for (int j = 0; j < kLanes; ++j) sum += static_cast<std::uint32_t>(sums[j]);
+  for (int j = 0; j < kLanes; ++j) sum += static_cast<std::uint32_t>(lane_of(sums, j));
   for (; i < count; ++i) sum += static_cast<std::uint32_t>(bytes[i]);
   return sum;
 }
@@ -214,7 +214,8 @@ struct ByteSides {
         sums = dot4_u8s8(sums, ones, load(Lanes<kLanes>{}, words + i + j));
       }
       for (std::ptrdiff_t i = 0; i < smaller(kLanes, sizes.columns - n - j); ++i) {
-        of_columns()[n + j + i] = static_cast<std::int32_t>(0u - zero * static_cast<std::uint32_t>(sums[i]));
+        of_columns()[n + j + i] =
+            static_cast<std::int32_t>(0u - zero * static_cast<std::uint32_t>(lane_of(sums, i)));
       }
     }
   }

@@ -454,6 +454,33 @@ TEST(Choice, ASingleRowReadsAMatrixOfTheRunWhereItLies) {
   EXPECT_EQ(first(1, true, {}), "product.tile");
 }
 
+TEST(Choice, CoresWithoutVectorsGetNoEmulatedOnes) {
+  const Tensor x = awkward(ElementType::kUInt8, {1, 8, 5, 5}),
+               dense = awkward(ElementType::kInt8, {4, 8, 3, 3}),
+               each = awkward(ElementType::kInt8, {8, 1, 3, 3}), row = awkward(ElementType::kUInt8, {1, 1}),
+               matrix = awkward(ElementType::kInt8, {1, 1});
+  const auto problem = [](const char* op, const Tensor& a, const Tensor& b, std::int64_t groups) {
+    const Attributes of_conv = attributes({{"group", groups}});
+    return problem_of_node(graph_of(
+        {.op = op, .attributes = groups > 0 ? of_conv : Attributes{}, .operands = {&a, &b}, .known = true}));
+  };
+  const std::pair<ir::Problem, const char*> cases[] = {
+      {problem("ConvInteger", x, dense, 1), "conv.scalar_integer"},
+      {problem("ConvInteger", x, each, 8), "conv.depthwise_scalar"},
+      {problem("MatMulInteger", row, matrix, 0), "product.scalar_integer"}};
+  for (const auto& [asked, family] : cases) {
+    for (const char* cpu : {"cortex-m0plus", "cortex-m4", "rv32imc"}) {
+      EXPECT_EQ(rank(asked, machine_of_cpu(cpu)).taken.at(0).family->name, family) << cpu;
+    }
+    for (const char* cpu : {"native", "x86-64-v2", "cortex-a53"}) {
+      const Ranking ranking = rank(asked, machine_of_cpu(cpu));
+      EXPECT_NE(ranking.taken.at(0).family->name, family) << cpu;
+      EXPECT_EQ(refusal_of(ranking, family), "not refused") << cpu;
+    }
+    EXPECT_EQ(refusal_of(rank(asked, default_machine(Target::kCuda)), family), "a GPU");
+  }
+}
+
 TEST(Choice, ForSizeGivesBackScratchWithinAFamily) {
   const Tensor x = awkward(ElementType::kFloat32, {40, 1, 8}), w = awkward(ElementType::kFloat32, {1, 64, 8}),
                r = awkward(ElementType::kFloat32, {1, 64, 16});
