@@ -22,7 +22,8 @@ NOT_THERE = {
     ("conv.winograd4_integer", "cuda"): IMAGES, ("conv_transpose.integer", "cuda"): "elements of float32",
     ("product.cublaslt", "cpp"): "a library of CUDA", ("product.decode", "cuda"): "weights without scales of their own",
     ("product.decode_integer", "cuda"): "weights without scales of their own", ("conv.planes", "cuda"): IMAGES,
-    ("trees.masks", "cuda"): "a GPU", ("conv.scalar_integer", "cuda"): "a GPU", ("conv.depthwise_scalar", "cuda"): "a GPU",
+    ("trees.masks", "cuda"): "a GPU", ("conv.scalar_integer", "cuda"): "a GPU", ("conv.scalar", "cuda"): "a GPU",
+    ("conv.depthwise_scalar", "cuda"): "a GPU",
     ("product.scalar_integer", "cuda"): "a GPU",
 }
 # Which model asks for a family on a target that does not have it: that of the run which forces it on the other, or this.

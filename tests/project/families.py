@@ -94,8 +94,8 @@ def windows():
 FORCED_WINDOWS = {node: ["conv.winograd4", "conv.winograd2", "conv.direct", "conv.loops"]
                   for node in ("first", "second", "point", "few")}
 FORCED_WINDOWS["deep"] = FORCED_WINDOWS["one"] = ["conv.winograd4", "conv.winograd2", "conv.dot", "conv.loops"]
-FORCED_WINDOWS["few"] = ["conv.winograd4", "conv.planes", "conv.direct", "conv.loops"]
-FORCED_WINDOWS["frames"] = ["conv.dot", "conv.direct", "conv.loops"]
+FORCED_WINDOWS["few"] = ["conv.winograd4", "conv.planes", "conv.scalar", "conv.loops"]
+FORCED_WINDOWS["frames"] = ["conv.dot", "conv.direct", "conv.scalar"]
 
 
 def byte_windows():

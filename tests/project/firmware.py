@@ -261,7 +261,7 @@ def case_stack(world):
             found[cpu, compiler] = int(re.search(r"int bytes = (\d+)u;", text)[1])
     arm = f"{TRIPLE}-gcc"
     equal(found["native", "gcc"], found["x86-64-v4", "gcc"] + (18 << 10), "with a tile unit")
-    equal(found["native", arm], found["cortex-m7", arm], "of a core of ARM")
+    check(found["cortex-m7", arm] < found["native", arm], "a core of ARM that may have vectors takes no more than one without")
     check(found["cortex-m7", arm] < found["x86-64-v3", "gcc"] < found["x86-64-v4", "gcc"], f"{found}")
     check(all(found[cpu, "gcc"] == found[cpu, arm] for cpu, _ in found if cpu != "native"), f"{found}")
 

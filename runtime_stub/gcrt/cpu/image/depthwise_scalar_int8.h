@@ -61,7 +61,7 @@ GCRT_NOINLINE inline std::int32_t sum_channel(const TapGrid& taps, const T* x, s
 // Output pixels [begin, end) in (image, row, column) order.
 template <bool InHalves, class T, class TW>
 GCRT_NOINLINE inline void depthwise2d_scalar_pixels(const ConvShape& s, const T* x, std::int32_t zero,
-                                                    const TW* w, const SumEpilogue& epilogue,
+                                                    const TW* w, const SumEpilogue<std::int32_t>& epilogue,
                                                     std::ptrdiff_t begin, std::ptrdiff_t end) {
   const int multiplier = s.out_c / s.in_c;
   for (std::ptrdiff_t m = begin; m < end; ++m) {
@@ -106,14 +106,16 @@ GCRT_NOINLINE inline void depthwise2d_scalar_pixels(const ConvShape& s, const T*
 template <bool InHalves = kMultipliesHalves, class T, class TW, class E>
 inline void depthwise2d_scalar(const Threads*, const ConvShape& s, const T* x, T zero, const TW* w,
                                const E& epilogue) {
-  depthwise2d_scalar_pixels<InHalves>(s, x, zero, w, sum_epilogue(epilogue), 0, output_pixels(s));
+  depthwise2d_scalar_pixels<InHalves>(s, x, zero, w, sum_epilogue<std::int32_t>(epilogue), 0,
+                                      output_pixels(s));
 }
 
 // The same for output rows [begin, end) of one image.
 template <bool InHalves = kMultipliesHalves, class T, class TW, class E>
 inline void depthwise2d_scalar(const ConvShape& s, const T* x, T zero, const TW* w, const E& epilogue,
                                std::ptrdiff_t begin, std::ptrdiff_t end) {
-  depthwise2d_scalar_pixels<InHalves>(s, x, zero, w, sum_epilogue(epilogue), begin * s.out_w, end * s.out_w);
+  depthwise2d_scalar_pixels<InHalves>(s, x, zero, w, sum_epilogue<std::int32_t>(epilogue), begin * s.out_w,
+                                      end * s.out_w);
 }
 
 }  // namespace GCRT_NAMESPACE

@@ -10,31 +10,10 @@
 
 #include <cstddef>
 
-#include "gcrt/cpu/product/store.h"
+#include "gcrt/cpu/product/sum_epilogue.h"
 #include "gcrt/isa/halves.h"
-#include "gcrt/pack.h"
 
 namespace GCRT_NAMESPACE {
-
-// Sums [kSumColumns][rows] that are handed to an epilogue at once, and what knows it.
-constexpr int kSumColumns = 16;
-struct SumEpilogue {
-  void (*finish)(const void* epilogue, const std::int32_t* sums, int step, int rows, int columns,
-                 std::ptrdiff_t m, std::ptrdiff_t n);
-  const void* epilogue;
-};
-template <class E>
-GCRT_NOINLINE void finish_sums(const void* epilogue, const std::int32_t* sums, int step, int rows,
-                               int columns, std::ptrdiff_t m, std::ptrdiff_t n) {
-  const E copy = *static_cast<const E*>(epilogue);
-  for (int i = 0; i < rows; ++i) {
-    for (int j = 0; j < columns; ++j) copy(Lanes<1>{}, sums[j * step + i], m + i, n + j);
-  }
-}
-template <class E>
-GCRT_INLINE SumEpilogue sum_epilogue(const E& epilogue) {
-  return {&finish_sums<E>, &epilogue};
-}
 
 GCRT_INLINE std::int32_t word_of_bytes(const void* bytes) {
   std::int32_t word;
@@ -56,9 +35,6 @@ GCRT_INLINE WeightPairs weight_pairs(const std::int16_t* w) {
 
 // Two rows of values less their zero point, as int16, side by side so that one register walks along both.
 // With halves each four k are [row]{k, k + 2, k + 1, k + 3}, else each k is [row].
-constexpr int kLineRows = 2;
-constexpr std::ptrdiff_t line_words(std::ptrdiff_t depth) { return ceil_div(depth, 4) * 4; }
-
 template <bool InHalves>
 struct LineWriter {
   std::int16_t* row;  // element 0 of one of the rows
@@ -178,7 +154,7 @@ GCRT_NOINLINE inline void multiply_row(const T* row, std::int32_t zero, const TW
 template <bool InHalves, class T, class TW>
 GCRT_NOINLINE inline void multiply_rows(std::ptrdiff_t rows, int columns, std::ptrdiff_t depth, const T* a,
                                         std::ptrdiff_t lda, std::int32_t zero, const TW* w,
-                                        const SumEpilogue& epilogue) {
+                                        const SumEpilogue<std::int32_t>& epilogue) {
   for (std::ptrdiff_t m = 0; m < rows; ++m, a += lda) {
     for (int n = 0; n < columns; n += kSumColumns) {
       const int width = columns - n < kSumColumns ? columns - n : kSumColumns;
@@ -193,7 +169,7 @@ GCRT_NOINLINE inline void multiply_rows(std::ptrdiff_t rows, int columns, std::p
 template <bool InHalves = kMultipliesHalves, class T, class TW, class E>
 inline void gemm_scalar(std::ptrdiff_t rows, int columns, std::ptrdiff_t depth, const T* a,
                         std::ptrdiff_t lda, T zero, const TW* w, const E& epilogue) {
-  multiply_rows<InHalves>(rows, columns, depth, a, lda, zero, w, sum_epilogue(epilogue));
+  multiply_rows<InHalves>(rows, columns, depth, a, lda, zero, w, sum_epilogue<std::int32_t>(epilogue));
 }
 
 }  // namespace GCRT_NAMESPACE

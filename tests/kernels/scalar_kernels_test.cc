@@ -1,4 +1,4 @@
-// Integer contractions of cores without vectors, in pairs of halves and one by one, against plain 64-bit loops.
+// Contractions of cores without vectors, of bytes in pairs of halves and one by one, and of floats, against loops.
 #include "gcrt/cpu/image/conv_scalar_int8.h"
 #include "gcrt/cpu/image/depthwise_scalar_int8.h"
 #include "integer_reference.h"
@@ -100,6 +100,26 @@ void check_conv(const ConvShape& s, Values values = Values::random, std::uint32_
       .check(expected, 0.0);
 }
 
+void check_floats(const ConvShape& s) {
+  SCOPED_TRACE(::testing::Message() << "in " << s.batch << "x" << s.in_h << "x" << s.in_w << "x" << s.in_c
+                                    << " out " << s.out_h << "x" << s.out_w << "x" << s.out_c);
+  const int depth = s.kernel_h * s.kernel_w * (s.in_c / s.groups);
+  const auto x = random_values<float>(input_size(s), 21);
+  const auto w = random_values<float>(static_cast<std::size_t>(depth * s.out_c), 22);
+  std::vector<float> rows, lines(static_cast<std::size_t>(2 * line_words(depth)));
+  append_rows(
+      depth, s.out_c, [&](int k, int n) { return w[static_cast<std::size_t>(k * s.out_c + n)]; }, rows);
+  Recorded<float> whole(out_pixels(s), s.out_c);
+  conv2d_scalar(nullptr, s, x.data(), rows.data(), lines.data(), whole.epilogue());
+  whole.check(conv_reference(s, x, w), 2e-5);
+  if (s.batch != 1) return;
+  const auto pieces = in_any_pieces<float>(
+      out_pixels(s), s.out_c, s.out_h, [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+        conv2d_scalar(s, x.data(), rows.data(), lines.data(), epilogue, begin, end);
+      });
+  EXPECT_EQ(pieces.y, whole.y);
+}
+
 ConvOptions padded(int pad) {
   ConvOptions o;
   o.pad_top = o.pad_left = o.pad_bottom = o.pad_right = pad;
@@ -136,6 +156,26 @@ TYPED_TEST(ScalarInteger, ConvStridesDilationsGroupsSlices) {
       check_conv<TypeParam>(make_shape(7, 10, 9, 6, 3, 4, o));
     }
   }
+}
+
+TEST(ScalarFloat, Conv) {
+  for (int size : {1, 3, 6}) {
+    for (int in_c : {1, 3, 4, 17}) {
+      for (int out_c : {1, 3, 4, 7, 33}) {
+        check_floats(make_shape(size, size + 1, in_c, out_c, 3, 3, padded(1)));
+        check_floats(make_shape(size, size + 1, in_c, out_c, 1, 1, padded(0)));
+      }
+    }
+  }
+  ConvOptions o = padded(2);
+  o.stride_h = 2;
+  o.dilation_w = 2;
+  o.groups = 3;
+  check_floats(make_shape(9, 11, 12, 15, 3, 4, o));
+  o.batch = 2;
+  o.extra_pixel_stride = 3;
+  o.extra_row_stride = 2;
+  check_floats(make_shape(7, 10, 9, 6, 3, 4, o));
 }
 
 template <class Kind>
