@@ -1,6 +1,9 @@
 // Contractions of cores without vectors, of bytes in pairs of halves and one by one, and of floats, against loops.
+#include <cmath>
+
 #include "gcrt/cpu/image/conv_scalar_int8.h"
 #include "gcrt/cpu/image/depthwise_scalar_int8.h"
+#include "gcrt/isa/saturate.h"
 #include "integer_reference.h"
 
 namespace kernel_test {
@@ -155,6 +158,24 @@ TYPED_TEST(ScalarInteger, ConvStridesDilationsGroupsSlices) {
       o.extra_row_stride = 2;
       check_conv<TypeParam>(make_shape(7, 10, 9, 6, 3, 4, o));
     }
+  }
+}
+
+TEST(ScalarFloat, NearestByBits) {
+  const auto check = [](float value) {
+    const float expected = std::nearbyint(value);
+    ASSERT_EQ(nearest_by_bits(value), std::fabs(expected) < 16777216 ? static_cast<int>(expected)
+                                      : value < 0                    ? -(1 << 25)
+                                                                     : 1 << 25)
+        << value;
+  };
+  for (std::uint64_t bits = 0; bits < 0x7f800001; bits += 997) {
+    check(bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    check(-bit_cast<float>(static_cast<std::uint32_t>(bits)));
+  }
+  for (int i = -3000; i <= 3000; ++i) {
+    const float tie = static_cast<float>(i) / 4;
+    for (const float value : {tie, std::nextafter(tie, 1e9f), std::nextafter(tie, -1e9f)}) check(value);
   }
 }
 

@@ -97,21 +97,62 @@ template <class R, bool Fits, class V>
 R saturate_vector(V numbers, int shift);
 #endif
 
+// To the nearest integer, ties to even; of what is beyond 2^24 some word beyond it, of the same sign.
+GCRT_INLINE std::int32_t nearest_by_bits(float value) {
+  const auto bits = bit_cast<std::uint32_t>(value);
+  const std::uint32_t exponent = bits >> 23 & 255u;
+  std::uint32_t magnitude = 0;
+  if (exponent > 150) {
+    magnitude = std::uint32_t{1} << 25;
+  } else if (exponent > 125) {
+    const std::uint32_t digits = (bits & 0x7fffffu) | 0x800000u, whole = digits >> (150 - exponent);
+    const std::uint32_t rest = (digits << 7) << (exponent - 125);  // of 32 bits, the first worth a half
+    magnitude = whole + ((rest | (whole & 1u)) > 0x80000000u ? 1u : 0u);
+  }
+  return bits >> 31 != 0 ? -static_cast<std::int32_t>(magnitude) : static_cast<std::int32_t>(magnitude);
+}
+
+// Whether a scalar is rounded as a word: where floats are words themselves, or one instruction rounds them.
+#if defined(__ARM_FP) && (__ARM_FP & 4) && !defined(__aarch64__)
+#define GCRT_ROUNDS_WORDS 1
+// VCVTR rounds by the mode that programs begin with, and saturates.
+GCRT_INLINE std::int32_t nearest_word(float value) {
+  std::int32_t word;
+  asm("vcvtr.s32.f32 %1, %1\n\tvmov %0, %1" : "=r"(word), "+t"(value));
+  return word;
+}
+#elif defined(__SOFTFP__) || (defined(__riscv) && !defined(__riscv_flen))
+#define GCRT_ROUNDS_WORDS 1
+GCRT_INLINE std::int32_t nearest_word(float value) { return nearest_by_bits(value); }
+#else
+#define GCRT_ROUNDS_WORDS 0
+#endif
+
+template <class To>
+GCRT_INLINE To limited_to_byte(std::int32_t word) {
+#if defined(__ARM_FEATURE_SAT) && !defined(__aarch64__)
+  if constexpr (std::is_signed<To>::value) {
+    asm("ssat %0, #8, %0" : "+r"(word));
+  } else {
+    asm("usat %0, #8, %0" : "+r"(word));
+  }
+  return static_cast<To>(word);
+#else
+  word = word < kLowest<To> ? kLowest<To> : word;
+  return static_cast<To>(word > kLargest<To> ? kLargest<To> : word);
+#endif
+}
+
 template <class To, bool Fits, class V>
 GCRT_INLINE Rebind<V, To> rounded_to_bytes(V value, int shift) {
   static_assert(sizeof(To) == 1 && std::is_same<ElementOf<V>, float>::value, "floats to bytes");
   using R = Rebind<V, To>;
   if constexpr (sizeof(V) >= 16 && static_cast<int>(sizeof(V)) <= kWidestNativeSaturation) {
     return saturate_vector<R, Fits>(value, shift);
-#if defined(__ARM_FP) && (__ARM_FP & 4) && !defined(__aarch64__)
+#if GCRT_ROUNDS_WORDS
   } else if constexpr (kLanesOf<V> == 1) {
-    // VCVTR rounds by the mode that programs begin with, and saturates.
-    std::int32_t word;
-    float as_float = Fits ? value : within_range<R>(value, shift);
-    asm("vcvtr.s32.f32 %1, %1\n\tvmov %0, %1" : "=r"(word), "+t"(as_float));
-    word += shift;
-    word = word < kLowest<To> ? kLowest<To> : word;
-    return static_cast<To>(word > kLargest<To> ? kLargest<To> : word);
+    // The sum with `shift` must not leave the words either.
+    return limited_to_byte<To>(nearest_word(Fits ? value : within_range<R>(value, shift)) + shift);
 #endif
   } else {
     return convert<To>(convert<std::int32_t>(round_half_even(within_range<R>(value, shift))) + shift);

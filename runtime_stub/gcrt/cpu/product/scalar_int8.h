@@ -67,18 +67,20 @@ struct LineWriter {
   }
 };
 
-// sums[column][row] of both rows of `lines`, `words` times four k long, and the columns from `w` on.
+// sums[column][row] of both rows of `lines`, `words` times four k long, and the columns from `w` on: with
+// halves two columns together, else one, whose sums and operands eight registers hold.
 template <bool InHalves, class TW>
 GCRT_NOINLINE inline void multiply_lines(const std::int32_t* lines, const TW* w, std::ptrdiff_t words,
                                          int columns, std::int32_t* sums) {
   const std::int32_t* const end = lines + 4 * words;
-  for (int j = 0; j < columns; j += 2, w += 8 * words, sums += 4) {
-    const std::ptrdiff_t step = j + 1 < columns ? 4 * words : 0;
+  for (int j = 0; j < columns;) {
     const TW* from = w;
-    std::int32_t s00 = 0, s01 = 0, s10 = 0, s11 = 0;
     const std::int32_t* x = lines;
-    do {
-      if constexpr (InHalves) {
+    std::int32_t s00 = 0, s01 = 0;
+    if constexpr (InHalves) {
+      const std::ptrdiff_t step = j + 1 < columns ? 4 * words : 0;
+      std::int32_t s10 = 0, s11 = 0;
+      do {
         const WeightPairs a = weight_pairs(from), b = weight_pairs(from + step);
         s00 = add_both(s00, x[0], a.even);
         s10 = add_both(s10, x[0], b.even);
@@ -90,20 +92,22 @@ GCRT_NOINLINE inline void multiply_lines(const std::int32_t* lines, const TW* w,
         s11 = add_both(s11, x[3], b.odd);
         from += 4;
         x += 4;
-      } else {
-        const std::int32_t lower = lower_half(*x), upper = upper_half(*x), a = from[0], b = from[step];
-        s00 = add_product(s00, lower, a);
-        s10 = add_product(s10, lower, b);
-        s01 = add_product(s01, upper, a);
-        s11 = add_product(s11, upper, b);
-        ++from;
-        ++x;
-      }
-    } while (x != end);
+      } while (x != end);
+      sums[2] = s10;
+      sums[3] = s11;
+    } else {
+      do {
+        const std::int32_t pair = *x++, a = *from++;
+        s00 = add_product(s00, lower_half(pair), a);
+        s01 = add_product(s01, upper_half(pair), a);
+      } while (x != end);
+    }
     sums[0] = s00;
     sums[1] = s01;
-    sums[2] = s10;
-    sums[3] = s11;
+    constexpr int kTogether = InHalves ? 2 : 1;
+    j += kTogether;
+    w += kTogether * 4 * words;
+    sums += kTogether * kLineRows;
   }
 }
 
