@@ -102,7 +102,7 @@ fi
 official=/usr/lib/python3/dist-packages/onnx/backend/test/data/node
 if [ -z "${GCOMPILE_ONNX_CASES:-}" ] && [ -d "$official" ]; then export GCOMPILE_ONNX_CASES=$official; fi
 
-widths=(16 32 64)
+widths=(4 16 32 64)
 if [ -n "$turn" ]; then widths=("${widths[$((turn % ${#widths[@]}))]}"); fi
 generator=(-G Ninja)
 # A folder that is configured keeps its generator.
