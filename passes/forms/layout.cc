@@ -26,9 +26,13 @@ using ir::Shape;
 using ir::ValueId;
 using Order = std::vector<int>;
 
-/// Axes by descending stride: the physical order of a strided tensor. Empty when it is row-major. An axis along which
-/// a tensor of open sizes is repeated keeps its place: behind the others it would have all that follows the tensor lie
-/// along sizes that only a run knows.
+/// How far apart two neighbours along an axis can lie in memory, whichever comes first: an axis that is read in
+/// reverse has a negative stride.
+std::int64_t farthest(const ir::Dim& stride) { return std::max(ir::highest(stride), -ir::lowest(stride)); }
+
+/// Axes by descending distance of neighbours: the physical order of a strided tensor. Empty when it is row-major. An
+/// axis along which a tensor of open sizes is repeated keeps its place: behind the others it would have all that
+/// follows the tensor lie along sizes that only a run knows.
 Order order_of(const Shape& shape, const Shape& strides) {
   const bool is_open = !ir::are_constant(shape) || !ir::are_constant(strides);
   const auto moves = [&](std::size_t axis) { return !is_open || (shape[axis] != 1 && strides[axis] != 0); };
@@ -39,7 +43,7 @@ Order order_of(const Shape& shape, const Shape& strides) {
   std::stable_sort(moving.begin(), moving.end(), [&](int a, int b) {
     const auto x = static_cast<std::size_t>(a), y = static_cast<std::size_t>(b);
     if (shape[x] == 1 || shape[y] == 1) return false;  // extent one: any place will do
-    return ir::highest(strides[x]) > ir::highest(strides[y]);
+    return farthest(strides[x]) > farthest(strides[y]);
   });
   Order order;
   for (std::size_t axis = 0, next = 0; axis < shape.size(); ++axis)

@@ -81,11 +81,11 @@ template <class F, class G>
 Worst sweep(const F& function, const G& exact, double least = 0) {
   Worst worst;
   const Lanes<kLanes> lane{};
-  float in[kLanes], out[kLanes];
-  int filled = 0;
+  std::vector<float> in(kLanes), out(kLanes);
+  std::size_t filled = 0;
   const auto flush = [&] {
-    store(lane, out, function(load(lane, in)));
-    for (int i = 0; i < kLanes; ++i) {
+    store(lane, out.data(), function(load(lane, in.data())));
+    for (std::size_t i = 0; i < out.size(); ++i) {
       const double expected = exact(static_cast<double>(in[i]));
       if (out[i] == 0 && expected < least) continue;
       const double error = error_in_ulp(out[i], expected);
@@ -95,7 +95,7 @@ Worst sweep(const F& function, const G& exact, double least = 0) {
   };
   const auto push = [&](float value) {
     in[filled++] = value;
-    if (filled == kLanes) flush();
+    if (filled == in.size()) flush();
   };
   for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += kStride) {
     push(bit_cast<float>(static_cast<std::uint32_t>(bits)));

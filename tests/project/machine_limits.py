@@ -33,7 +33,7 @@ def small_disk(world, kilobytes):
 
 def case_disk_full(world):
     """No space for the project: exit code 4, and what was there before stays whole."""
-    with small_disk(world, 768) as disk:
+    with small_disk(world, 896) as disk:
         world.compile(CLASSIFIER, disk / "project")
         before = tree(disk / "project")
         filler = disk / "filler"

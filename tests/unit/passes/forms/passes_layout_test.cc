@@ -91,5 +91,17 @@ TEST(Layout, OfNeighboursThatChooseAlike) {
   EXPECT_EQ(is.conversions, 0);
 }
 
+/// Read in reverse, an axis has a negative stride and lies no nearer than before.
+TEST(Layout, OfAReversedAxisAsOfTheAxis) {
+  for (const int axis : {0, 1, 2}) {
+    std::string text =
+        "g (float[7,3,4] x) => (float[7,3,4] y)"
+        " <int64[1] last = {-1}, int64[1] first = {-9223372036854775807}, int64[1] axis = {?}> {"
+        " s = Slice(x, last, first, axis, last)\n y = Relu(s) }";
+    text.replace(text.find('?'), 1, std::to_string(axis));
+    EXPECT_TRUE(laid(text, "s", 0, 0).is_in_rows) << axis;
+  }
+}
+
 }  // namespace
 }  // namespace gcompile::testing
