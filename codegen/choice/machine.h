@@ -36,6 +36,8 @@ struct Level {
   std::span<const TileShape> tiles = {};
   /// Like byte_rate, for whole registers of a tile unit (gcrt/isa/tiles.h); 0: there is none.
   double tile_unit_rate = 0;
+  /// Words of 32 bits are all that a core without vectors multiplies.
+  bool has_vectors() const { return vector_bytes > 4; }
 };
 
 /// The level of a machine of which nothing is known.

@@ -78,6 +78,8 @@ Refusal cuda_refuse_unless_bytes(const ir::Problem& problem, const Machine& mach
   return refuse_beyond_32_bits(problem, machine);
 }
 
+Refusal refuse_gpu(const ir::Problem&, const Machine&) { return "a GPU"; }
+
 bool are_bytes(const ir::Problem& problem) {
   const auto is_byte = [](const ir::ProblemOperand& operand) {
     return is_integer(operand.element) && bits_of(operand.element) == 8;

@@ -14,6 +14,8 @@ Refusal refuse_unless_integer(const ir::Problem& problem);
 Refusal refuse_unless_short_integer(const ir::Problem& problem);
 /// What recipes for CUDA refuse that take bytes only.
 Refusal cuda_refuse_unless_bytes(const ir::Problem& problem, const Machine& machine);
+/// Why a family that the CPU alone has refuses on CUDA.
+Refusal refuse_gpu(const ir::Problem& problem, const Machine& machine);
 /// Whether both factors are integers of 8 bits.
 bool are_bytes(const ir::Problem& problem);
 /// Multiply-adds in the time of one of float32: of bytes, or of int16 where an operand is of 16 bits.

@@ -69,7 +69,7 @@ constexpr OfVectors kStackOfRun = {5, 5, 6, 12, 3};
 constexpr std::int64_t kStackOfTiles = 18;
 
 std::size_t column_of(const Level& level) {
-  if (level.vector_bytes < 16) return 4;
+  if (!level.has_vectors()) return 4;
   if (level.vector_bytes >= 32) return level.vector_bytes >= 64 ? 3 : 2;
   return level.registers >= 32 ? 1 : 0;
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "codegen/choice/refusals.h"
 #include "codegen/kinds/conv_call.h"
 #include "codegen/kinds/integer_weights.h"
 
@@ -20,7 +21,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   const std::int64_t sums = image.batch * image.out_h * image.out_w * image.out_c;
   PlannedCost only;
   only.cost.picoseconds =
-      scalar_picoseconds(problem, machine, is_scalar(machine) ? 0.4 : 0.25, (sums + 3) / 4);
+      scalar_picoseconds(problem, machine, machine.level.has_vectors() ? 0.25 : 0.4, (sums + 3) / 4);
   only.cost.code_key = "depthwise2d_scalar";
   return {only};
 }
@@ -40,7 +41,7 @@ const KernelFamily& family_conv_depthwise_scalar() {
       "conv.depthwise_scalar", ir::Kind::kConv, refuses,
       for_channels_last(
           {.takes_formulas = takes_open_images, .plans = plans, .call = call, .makes_rows = true},
-          {.refuses = refuses_gpu})};
+          {.refuses = refuse_gpu})};
   return family;
 }
 

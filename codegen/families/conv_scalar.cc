@@ -24,7 +24,8 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   const DenseWork work = dense_conv_work(problem);
   PlannedCost only;
   const std::int64_t tiles = (work.rows + 1) / 2 * ((work.columns + 3) / 4) * work.groups;
-  only.cost.picoseconds = scalar_picoseconds(problem, machine, is_scalar(machine) ? 0.8 : 0.1, tiles);
+  only.cost.picoseconds =
+      scalar_picoseconds(problem, machine, machine.level.has_vectors() ? 0.1 : 0.8, tiles);
   only.cost.code_key = "conv2d_scalar";
   only.cost.scratch = 8 * row_length(problem);
   return {only};
@@ -49,7 +50,7 @@ const KernelFamily& family_conv_scalar() {
       "conv.scalar", ir::Kind::kConv, refuses,
       for_channels_last(
           {.takes_formulas = takes_open_images, .plans = plans, .call = call, .makes_rows = true},
-          {.refuses = refuses_gpu})};
+          {.refuses = refuse_gpu})};
   return family;
 }
 

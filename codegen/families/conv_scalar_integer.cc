@@ -27,7 +27,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   PlannedCost only;
   const std::int64_t tiles = (work.rows + 1) / 2 * ((work.columns + 1) / 2) * work.groups;
   only.cost.picoseconds = scalar_picoseconds(problem, machine, 0.8 * machine.level.byte_rate, tiles);
-  only.cost.code_key = "conv2d_scalar";
+  only.cost.code_key = "conv2d_scalar_integer";
   only.cost.scratch = line_bytes(problem);
   return {only};
 }
@@ -49,7 +49,7 @@ const KernelFamily& family_conv_scalar_integer() {
       "conv.scalar_integer", ir::Kind::kConv, refuses,
       for_channels_last(
           {.takes_formulas = takes_open_images, .plans = plans, .call = call, .makes_rows = true},
-          {.refuses = refuses_gpu})};
+          {.refuses = refuse_gpu})};
   return family;
 }
 

@@ -53,7 +53,7 @@ const KernelFamily& family_product_scalar_integer() {
       ir::Kind::kProduct,
       refuses,
       {Recipe{.takes_formulas = takes_formulas, .needs = needs_dense_rows, .plans = plans, .call = call},
-       Recipe{.refuses = refuses_gpu}}};
+       Recipe{.refuses = refuse_gpu}}};
   return family;
 }
 

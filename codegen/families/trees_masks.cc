@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "codegen/calls/library_support.h"
+#include "codegen/choice/refusals.h"
 #include "codegen/packing/tree_nodes.h"
 #include "ir/sizes/sizes.h"
 
@@ -78,8 +79,6 @@ void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
                          threads_argument(out), parts);
 }
 
-Refusal refuses_gpu(const ir::Problem&, const Machine&) { return "a GPU"; }
-
 }  // namespace
 
 const KernelFamily& family_trees_masks() {
@@ -88,7 +87,7 @@ const KernelFamily& family_trees_masks() {
       ir::Kind::kTrees,
       refuses,
       {{{.takes_formulas = takes_all_formulas, .needs = needs_row_major, .plans = plans, .call = call},
-        {.refuses = refuses_gpu}}}};
+        {.refuses = refuse_gpu}}}};
   return family;
 }
 

@@ -120,8 +120,6 @@ void integer_parameters(CallWriter& writer, const IntegerWeights& packed, const 
                  "std::int32_t");
 }
 
-bool is_scalar(const Machine& machine) { return machine.level.vector_bytes <= 4; }
-
 Refusal refuse_unless_bytes_by_constants(const ir::Problem& problem) {
   if (Refusal integer = refuse_unless_integer(problem)) return integer;
   return are_bytes(problem) ? std::nullopt : Refusal("an operand of 16 bits");
@@ -135,7 +133,7 @@ std::int64_t scalar_picoseconds(const ir::Problem& problem, const Machine& machi
   // What a register tile costs, as of conv.integer, whose tiles are larger; the sums of a core without vectors
   // are counted in its efficiency.
   constexpr std::int64_t kTile = 24'000;
-  return is_scalar(machine) ? products : products + tiles * kTile;
+  return !machine.level.has_vectors() ? products : products + tiles * kTile;
 }
 
 void scalar_weights(CallWriter& writer, const MatrixView& view) {
@@ -159,7 +157,5 @@ void scalar_taps(CallWriter& writer) {
 std::string zero_of_left(const ir::Problem& problem, const CallWriter& writer) {
   return fmt::format("{}{{{}}}", kernel_type(problem.operands[0].element), zero_points(writer).x);
 }
-
-Refusal refuses_gpu(const ir::Problem&, const Machine&) { return "a GPU"; }
 
 }  // namespace gcompile

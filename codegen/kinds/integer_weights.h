@@ -69,8 +69,6 @@ void integer_parameters(CallWriter& writer, const IntegerWeights& packed, const 
 // Families for cores without vectors (gcrt/cpu/product/scalar_int8.h): rows of whole words, no offsets, and prices
 // behind those of the families for vectors wherever there are any.
 
-/// Whether the machine has no vectors: words of 32 bits are all that it multiplies.
-bool is_scalar(const Machine& machine);
 /// Bytes of 8 bits by constant weights of 8 bits.
 Refusal refuse_unless_bytes_by_constants(const ir::Problem& problem);
 /// The time of that many multiply-adds, which reach `efficiency` of what a core without vectors can do, and of
@@ -83,7 +81,5 @@ void scalar_weights(CallWriter& writer, const MatrixView& view);
 void scalar_taps(CallWriter& writer);
 /// "std::int8_t{-128}": the zero point of operand 0.
 std::string zero_of_left(const ir::Problem& problem, const CallWriter& writer);
-/// Why CUDA is not served.
-Refusal refuses_gpu(const ir::Problem& problem, const Machine& machine);
 
 }  // namespace gcompile

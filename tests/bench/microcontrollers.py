@@ -173,7 +173,8 @@ def measure(model, arguments, plugin, work):
                       for than in (host, output)]
             right = right and errors[0] <= 1
             print(f"| {model} | {core} {flag} | {sum(counts.values()) / multiply_adds:.2f} | {image.library_bytes():,} | "
-                  f"{int(arena):,} | {int(weights):,} | {int(stack):,} of {int(told):,} | {errors[0]:.2f} | {errors[1]:.2f} |", flush=True)
+                  f"{int(arena):,} | {int(weights):,} | {int(stack):,} of {int(told):,} | {errors[0]:.2f} | "
+                  f"{errors[1]:.2f} |", flush=True)
             if arguments.functions:
                 profile(counts, image.symbols(), arguments.functions)
     return right
