@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Whether the tests see faults: plants those of faults.py one at a time and runs what is meant to fail then.
 
-    planted_faults.py SOURCE_DIR --check
+    planted_faults.py SOURCE_DIR --check [--tests BUILD_DIR]
     planted_faults.py SOURCE_DIR --build FOLDER [--jobs N] [--cmake ARGUMENT]... [NAME]...
 
---check compares the table with the sources, in no time: every text that a fault replaces is there, once, and every test.
+--check compares the table with the sources, in no time: every text that a fault replaces is there, once, and every test; with --tests also that CTest has the tests there, at whatever widths of vectors.
 Else the sources are copied to FOLDER/tree, where all is built and edited; what lies there already is used again. All tests
 must pass there before a fault is planted. Then each of the faults (or those that have a NAME, or begin with one that ends
 with a slash) is planted, what sees it is built and run, and the fault is taken back. A fault that does not compile is a
@@ -13,8 +13,10 @@ Exit: 0 enough were killed, 1 not, or the table is wrong.
 """
 
 import argparse
+import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +27,7 @@ from faults import FAULTS
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 WANTED, OF = 57, 60  # of so many faults so many are seen at least
 FEWEST_FAULTS = OF
+WIDTH = r"_[0-9]+$"  # ends the name of a test that is built for each width of vectors
 
 
 def place_of(test):
@@ -35,7 +38,7 @@ def place_of(test):
         return source.relative_to(TESTS.parent).as_posix(), rf"unit\.{test}"
     if test.startswith("cuda_"):
         return f"tests/cuda_kernels/{test[len('cuda_'):]}.cc", rf"cuda_kernels\.{test}\.seed_[0-9]+"
-    return f"tests/kernels/{test.rpartition('_')[0]}.cc", rf"kernels\.{test}"
+    return f"tests/kernels/{re.sub(WIDTH, '', test)}.cc", rf"kernels\.{test}"
 
 
 def targets_of(test):
@@ -62,6 +65,16 @@ def complaints(root):
             found.append(f"{fault.name}: no test is meant to see it")
         found += [f"{fault.name}: no {place_of(test)[0]}" for test in fault.tests if not (root / place_of(test)[0]).exists()]
     return found
+
+
+def missing_tests(build):
+    """Tests of the table that CTest does not have in a build folder, of those kinds that are built there."""
+    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True, check=True)
+    present = [test["name"] for test in json.loads(listed.stdout)["tests"]]
+    kinds = {test.partition(".")[0] for test in present}
+    wanted = sorted({name for fault in FAULTS for test in fault.tests if (name := place_of(test)[1]).split("\\")[0] in kinds})
+    return [f"CTest has no test {name}" for name in wanted
+            if not any(re.fullmatch(re.sub(WIDTH, "_[0-9]+", name), test) for test in present)]
 
 
 def sources_of(root):
@@ -175,11 +188,12 @@ def main():
     parser.add_argument("source", type=lambda text: pathlib.Path(text).resolve())
     parser.add_argument("names", nargs="*")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--tests", type=pathlib.Path)
     parser.add_argument("--build", type=pathlib.Path)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--cmake", action="append", default=[])
     arguments = parser.parse_intermixed_args()
-    found = complaints(arguments.source)
+    found = complaints(arguments.source) + (missing_tests(arguments.tests) if arguments.tests else [])
     if found:
         print("\n".join(found))
         return 1
