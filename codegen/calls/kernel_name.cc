@@ -139,8 +139,13 @@ void append(std::string& name, const std::string& words) {
 }
 
 /// How a value is moved that nothing is computed of.
-std::string movement_word(const ir::LoopForm& loops) {
+std::string movement_word(const ir::NodeView& node, const ir::LoopForm& loops) {
   if (loops.regions.size() > 1) {
+    const auto stays = [&](const ir::Region& region) {
+      const ScalarNode& root = loops.dag[region.root];
+      return root.op == ScalarOp::kLoad && ir::copies_in_place(loops, region, node.shape(root.operand));
+    };
+    if (std::any_of(loops.regions.begin(), loops.regions.end(), stays)) return "assign";
     const auto is_constant = [&](const ir::Region& region) {
       return loops.dag[region.root].op == ScalarOp::kConstant;
     };
@@ -326,7 +331,7 @@ class ContentName {
   KernelName out_;
 };
 
-KernelName loop_name(const ir::LoopForm& loops) {
+KernelName loop_name(const ir::NodeView& node, const ir::LoopForm& loops) {
   const std::span<const ir::Dim> extents = loops.extents;
   const auto parallel = static_cast<std::size_t>(loops.parallel);
   if (!loops.is_map()) {
@@ -342,7 +347,7 @@ KernelName loop_name(const ir::LoopForm& loops) {
   }
   if (loops.regions.size() > 1 && !words.empty()) words.insert(words.begin(), "parts");
   const std::string what = loops.regions.empty()    ? "fill"
-                           : words.empty()          ? movement_word(loops)
+                           : words.empty()          ? movement_word(node, loops)
                            : ir::interleaves(loops) ? "interleave"
                                                     : ir::joined_words(words);
   return {fmt::format("{}_{}", what, shape_words(extents)), {}};
@@ -366,7 +371,7 @@ KernelName copy_name(const ir::Shape& shape, const ir::Shape& from, const ir::Sh
 }
 
 KernelName kernel_name(const ir::NodeView& node, const ir::Form& form) {
-  if (const auto* loops = std::get_if<ir::LoopForm>(&form)) return loop_name(*loops);
+  if (const auto* loops = std::get_if<ir::LoopForm>(&form)) return loop_name(node, *loops);
   return ContentName(node, form).make();
 }
 

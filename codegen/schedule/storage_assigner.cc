@@ -179,6 +179,38 @@ bool StorageAssigner::stays_a_view(ValueId id, Storage home) const {
   }
 }
 
+/// What lies where the result does, as after an assignment to a slice of it, is not copied to itself.
+void StorageAssigner::keep_in_place(NodeId id) {
+  const LoopForm* form = loops(id);
+  if (!form || !form->is_map() || form->regions.size() < 2) return;
+  const ir::Node& node = graph_.node(id);
+  const Storage& home = result_.storage.at(node.results[0]);
+  for (std::size_t r = 0; r < form->regions.size(); ++r) {
+    const ScalarNode& root = form->dag[form->regions[r].root];
+    if (root.op != ScalarOp::kLoad) continue;
+    const ValueId operand = node.operands[root.operand];
+    const Shape& shape = graph_.value(operand).type.shape;
+    const auto at = result_.storage.find(operand);
+    if (at == result_.storage.end() || !ir::copies_in_place(*form, form->regions[r], shape)) continue;
+    const bool is_there = at->second.buffer == home.buffer && at->second.offset == home.offset &&
+                          same_layout(shape, at->second.strides, home.strides);
+    if (is_there) result_.elided_regions[id].insert(r);
+  }
+}
+
+/// Whether a map of several regions assigns to parts of a value that is made before it: in_place decides then.
+bool StorageAssigner::may_assign_in_place(NodeId id) const {
+  const LoopForm& form = *loops(id);
+  const ir::Node& node = graph_.node(id);
+  return std::any_of(form.regions.begin(), form.regions.end(), [&](const ir::Region& region) {
+    const ScalarNode& root = form.dag[region.root];
+    if (root.op != ScalarOp::kLoad) return false;
+    const ValueId operand = node.operands[root.operand];
+    const ir::Value& value = graph_.value(operand);
+    return value.producer.valid() && !value.constant && ir::copies_in_place(form, region, value.type.shape);
+  });
+}
+
 void StorageAssigner::place_parts(NodeId id, const Storage& home) {
   const LoopForm& form = *loops(id);
   if (!form.is_map() || form.regions.size() < 2 || !form.has_identity_store()) return;
@@ -247,7 +279,10 @@ void StorageAssigner::place_operands(NodeId id) {
     return;
   }
   if (place_parts_ && loops(id)->is_map() && loops(id)->regions.size() >= 2) {
-    if (!result_.storage.count(result)) result_.storage[result] = fresh(result);
+    if (!result_.storage.count(result)) {
+      if (may_assign_in_place(id)) return;
+      result_.storage[result] = fresh(result);
+    }
     place_parts(id, result_.storage.at(result));
   }
 }
@@ -414,6 +449,7 @@ StorageAssigner::Result StorageAssigner::run(const std::vector<NodeId>& order,
       }
       settle(result, home ? *std::move(home) : fresh(result));
     }
+    keep_in_place(id);
   }
   return std::move(result_);
 }

@@ -22,7 +22,7 @@ class StorageAssigner {
   struct Result {
     std::map<ir::ValueId, Storage> storage;
     std::set<ir::NodeId> elided;                                 // pure aliases
-    std::map<ir::NodeId, std::set<std::size_t>> elided_regions;  // Concat parts already in place
+    std::map<ir::NodeId, std::set<std::size_t>> elided_regions;  // what is in place without being copied
   };
 
   /// `inputs`: storage of the graph's inputs. `outputs`: where outputs must end up; an invalid entry lets the
@@ -50,6 +50,8 @@ class StorageAssigner {
   void place_view_operand(ir::NodeId id, const Storage& home);
   bool stays_a_view(ir::ValueId id, Storage home) const;
   void place_parts(ir::NodeId id, const Storage& home);
+  void keep_in_place(ir::NodeId id);
+  bool may_assign_in_place(ir::NodeId id) const;
   std::optional<Storage> alias(const ir::LoopForm& form, const Storage& operand,
                                const ir::Value& result) const;
   Storage fresh(ir::ValueId id);

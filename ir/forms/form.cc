@@ -267,6 +267,12 @@ const ScalarNode* pure_load(const LoopForm& form) {
   return root.op == ScalarOp::kLoad ? &root : nullptr;
 }
 
+bool copies_in_place(const LoopForm& form, const Region& region, const Shape& operand) {
+  const ScalarNode& root = form.dag[region.root];
+  return root.op == ScalarOp::kLoad && form.is_map() && form.has_identity_store() &&
+         operand == form.extents && root.index == form.identity();
+}
+
 std::optional<ViewStrides> view_strides(const LoopForm& form, std::span<const Dim> operand_strides) {
   const ScalarNode* load = pure_load(form);
   if (!load) return std::nullopt;

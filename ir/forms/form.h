@@ -106,6 +106,10 @@ const Work* work_of(const Form& form);
 /// nullptr for everything else.
 const ScalarNode* pure_load(const LoopForm& form);
 
+/// Whether a region of a map is an operand of that shape, the result's, where it stays: what an assignment to a
+/// slice leaves as it was.
+bool copies_in_place(const LoopForm& form, const Region& region, const Shape& operand);
+
 /// Element strides of a pure load's result, over its own axes, as a view of the operand's memory.
 struct ViewStrides {
   Dim offset = 0;

@@ -1,11 +1,11 @@
-// Gather, GatherElements and GatherND: reads at indices held in a tensor. Known indices in arithmetic
-// progression become affine; run-time ones wrap when negative and are checked before the kernel runs.
+// Gather, GatherElements and GatherND: reads at indices held in a tensor. Known ones that are affine in their
+// position become an affine view; those of a run wrap when negative and are checked before the kernel runs.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "ir/ops/support.h"
+#include "ir/ops/known_indices.h"
 
 namespace gcompile::ir {
 namespace {
@@ -40,19 +40,12 @@ Index checked_index(LoopForm& form, int scalar, Dim extent, const Tensor* known)
   return Index::loaded(wrapped, range);
 }
 
-/// first + step * position when the known indices, wrapped, are such a sequence.
-std::optional<std::pair<Dim, Dim>> progression(const Tensor& indices, Dim extent) {
-  if (indices.count() == 0) return std::nullopt;
-  const auto wrapped = [&](std::int64_t i) {
-    const std::int64_t index = indices.int_at(i);
-    return index < 0 ? index + extent : Dim(index);
-  };
-  const Dim first = wrapped(0);
-  const Dim step = indices.count() > 1 ? wrapped(1) - first : Dim();
-  for (std::int64_t i = 1; i < indices.count(); ++i) {
-    if (wrapped(i) != first + i * step) return std::nullopt;
-  }
-  return std::pair(first, step);
+/// The index that known ones are at the positions; nullopt where they are no formula, or not known.
+std::optional<Index> known_index(const Tensor* known, const Shape& positions, std::int64_t component,
+                                 Dim extent, const std::vector<Index>& position) {
+  if (!known) return std::nullopt;
+  const auto affine = affine_indices(*known, positions, component, extent);
+  return affine ? std::optional(affine->at(position)) : std::nullopt;
 }
 
 // Gather ----------------------------------------------------------------------------------------------------
@@ -79,15 +72,13 @@ Form lower_gather(const LowerContext& context) {
   const auto last = first + static_cast<std::ptrdiff_t>(indices.size());
   const std::vector<Index> position(first, last);
   const Tensor* known = context.constant(1);
-  Index gathered;
-  if (const auto sequence = known ? progression(*known, extent) : std::nullopt) {
-    gathered = linearise(position, indices) * sequence->second + Index(sequence->first);
-  } else {
+  std::optional<Index> gathered = known_index(known, indices, 0, extent, position);
+  if (!gathered) {
     const int scalar = form.dag.load(1, context.element(1), position);
     gathered = checked_index(form, scalar, extent, known);
   }
   std::vector<Index> index(axes.begin(), first);
-  index.push_back(gathered);
+  index.push_back(*gathered);
   index.insert(index.end(), last, axes.end());
   form.set_root(form.dag.load(0, context.element(0), std::move(index)));
   return form;
@@ -117,8 +108,13 @@ Form lower_gather_elements(const LowerContext& context) {
   const auto at = static_cast<std::size_t>(axis);
   LoopForm form = LoopForm::over(context.result(0).shape);
   std::vector<Index> index = form.identity();
-  const int scalar = form.dag.load(1, context.element(1), index);
-  index[at] = checked_index(form, scalar, x[at], context.constant(1));
+  const Tensor* known = context.constant(1);
+  std::optional<Index> gathered = known_index(known, context.shape(1), 0, x[at], index);
+  if (!gathered) {
+    const int scalar = form.dag.load(1, context.element(1), index);
+    gathered = checked_index(form, scalar, x[at], known);
+  }
+  index[at] = *gathered;
   form.set_root(form.dag.load(0, context.element(0), std::move(index)));
   return form;
 }
@@ -156,11 +152,18 @@ Form lower_gather_nd(const LowerContext& context) {
   const std::vector<Index> axes = form.identity();
   std::vector<Index> index(axes.begin(), axes.begin() + batch);
   std::vector<Index> position(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(indices.size()) - 1);
+  const Tensor* known = context.constant(1);
+  const Shape tuples(indices.begin(), indices.end() - 1);
   position.emplace_back(0);
   for (std::int64_t k = 0; k < indices.back(); ++k) {
-    position.back() = Index(k);
-    const int scalar = form.dag.load(1, context.element(1), position);
-    index.push_back(checked_index(form, scalar, x[index.size()], nullptr));
+    const Dim extent = x[index.size()];
+    std::optional<Index> gathered = known_index(known, tuples, k, extent, position);
+    if (!gathered) {
+      position.back() = Index(k);
+      const int scalar = form.dag.load(1, context.element(1), position);
+      gathered = checked_index(form, scalar, extent, nullptr);
+    }
+    index.push_back(*gathered);
   }
   index.insert(index.end(), axes.begin() + static_cast<std::ptrdiff_t>(indices.size()) - 1, axes.end());
   form.set_root(form.dag.load(0, context.element(0), std::move(index)));

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "ir/ops/support.h"
+#include "ir/ops/known_indices.h"
 
 namespace gcompile::ir {
 namespace {
@@ -179,26 +179,19 @@ void add_products(LoopForm& form, const std::vector<std::vector<Segment>>& segme
   }
 }
 
-/// The box that the input fills, and the shell around it: for each axis the slabs before and after, with the
-/// earlier axes already inside.
-void add_shell(LoopForm& form, const Pads& pads, const Shape& in, int fill, ElementType type) {
-  std::vector<Range> box = form.ranges();
+/// The box that the input fills, and the shell around it.
+void add_filled(LoopForm& form, const Pads& pads, const Shape& in, int fill, ElementType type) {
+  std::vector<Range> box;
   std::vector<Index> index = form.identity();
-  for (std::size_t axis = 0; axis < box.size(); ++axis) {
-    const Dim size = form.extents[axis];
-    const Dim low = min(max(pads.begin[axis], 0), size);
-    const Dim high = min(max(pads.begin[axis] + in[axis], low), size);
-    for (const Range slab : {Range{0, low}, Range{high, size}}) {
-      if (always_less_equal(slab.high, slab.low)) continue;
-      Region region{box, fill};
-      region.box[axis] = slab;
-      form.regions.push_back(std::move(region));
-    }
-    box[axis] = {low, high};
+  bool is_empty = false;
+  for (std::size_t axis = 0; axis < in.size(); ++axis) {
+    const Dim low = min(max(pads.begin[axis], 0), form.extents[axis]);
+    box.push_back({low, min(max(pads.begin[axis] + in[axis], low), form.extents[axis])});
     index[axis] = index[axis] - Index(pads.begin[axis]);
-    if (always_less_equal(high, low)) return;  // the input fills nothing
+    is_empty |= always_less_equal(box[axis].high, low);
   }
-  form.regions.push_back({box, form.dag.load(0, type, std::move(index))});
+  add_shell(form, box, fill);
+  if (!is_empty) form.regions.push_back({box, form.dag.load(0, type, std::move(index))});
 }
 
 Form lower(const LowerContext& context) {
@@ -212,7 +205,7 @@ Form lower(const LowerContext& context) {
         context.has_operand(2)
             ? load_scalar(form.dag, context, 2)
             : form.dag.constant(ir::cast(Scalar::of_integer(ElementType::kInt64, 0), result.element));
-    add_shell(form, pads, in, fill, result.element);
+    add_filled(form, pads, in, fill, result.element);
     return form;
   }
   std::vector<std::vector<Segment>> segments;

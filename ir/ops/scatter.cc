@@ -1,12 +1,12 @@
 // ScatterND and ScatterElements: copies of data with some elements replaced or combined. Updates are applied
 // in row-major order and rounded one by one, so that kernels can agree bit for bit. 16-bit floats are
 // combined in float32 and rounded at the end: as running sums of float16, those of thousands of updates would
-// stand still.
+// stand still. Known indices that are those of a box make it an assignment to a slice, which is no kernel.
 
 #include <fmt/format.h>
 
 #include "base/interrupt.h"
-#include "ir/ops/support.h"
+#include "ir/ops/known_indices.h"
 
 namespace gcompile::ir {
 namespace {
@@ -37,14 +37,17 @@ ScatterCombine combine_of(const NodeView& node) {
                          : ScatterCombine::kReplace;
 }
 
+ScalarOp op_of(const std::string& reduction) {
+  return reduction == "add"   ? ScalarOp::kAdd
+         : reduction == "mul" ? ScalarOp::kMul
+         : reduction == "max" ? ScalarOp::kMax
+                              : ScalarOp::kMin;
+}
+
 Scalar combined(const std::string& reduction, const Scalar& old, const Scalar& update) {
   if (reduction == "none") return update;
   const Scalar pair[] = {old, update};
-  const ScalarOp op = reduction == "add"   ? ScalarOp::kAdd
-                      : reduction == "mul" ? ScalarOp::kMul
-                      : reduction == "max" ? ScalarOp::kMax
-                                           : ScalarOp::kMin;
-  const Scalar value = evaluate(op, pair);
+  const Scalar value = evaluate(op_of(reduction), pair);
   return is_float(value.type) ? Scalar::of_real(value.type, value.real) : value;
 }
 
@@ -126,7 +129,97 @@ std::vector<Tensor> evaluate_nd(const EvaluateContext& context) {
   return {converted(y, context.element(0))};
 }
 
+/// Along an axis of the data: the positions that updates take, and which axis of the updates walks them,
+/// perhaps backwards.
+struct Taken {
+  Range range;
+  std::optional<std::size_t> walk = std::nullopt;
+  bool is_reversed = false;
+};
+
+/// nullopt where the indices have gaps, or follow several axes of the updates.
+std::optional<Taken> taken(const AffineIndices& indices, const Shape& positions) {
+  std::optional<std::size_t> walk;
+  for (std::size_t axis = 0; axis < positions.size(); ++axis) {
+    if (indices.steps[axis] == 0) continue;
+    if (walk || (indices.steps[axis] != 1 && indices.steps[axis] != -1)) return std::nullopt;
+    walk = axis;
+  }
+  const Dim first = indices.first;
+  if (!walk) return Taken{{first, first + 1}};
+  if (indices.steps[*walk] == 1) return Taken{{first, first + positions[*walk]}, walk};
+  return Taken{{first - positions[*walk] + 1, first + 1}, walk, true};
+}
+
+/// Data with a box of it replaced or combined: an assignment to a slice, as loops that fuse and check nothing.
+/// The updates have `update_axes` axes of positions, then those of the data that no index addresses; each
+/// position must be written once. nullopt where that is not so.
+std::optional<LoopForm> box_form(const LowerContext& context, const std::vector<Taken>& axes,
+                                 std::size_t update_axes) {
+  LoopForm form = LoopForm::over(context.shape(0));
+  const Shape& updates = context.shape(2);
+  const std::vector<Index> own = form.identity();
+  std::vector<Index> from(updates.size(), Index(0));
+  std::vector<Range> box = form.ranges();
+  std::vector<bool> walked(update_axes, false);
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+    const Taken& it = axes[axis];
+    box[axis] = it.range;
+    if (!it.walk) continue;
+    if (walked[*it.walk]) return std::nullopt;
+    walked[*it.walk] = true;
+    from[*it.walk] = it.is_reversed ? Index(it.range.high - 1) - own[axis] : own[axis] - Index(it.range.low);
+  }
+  for (std::size_t axis = 0; axis < update_axes; ++axis) {
+    if (!walked[axis] && updates[axis] != 1) return std::nullopt;
+  }
+  for (std::size_t axis = axes.size(); axis < own.size(); ++axis) {
+    from[update_axes + axis - axes.size()] = own[axis];
+  }
+  const ElementType type = context.element(0);
+  const int data = form.dag.load(0, type, own);
+  add_shell(form, box, data);
+  int root = form.dag.load(2, type, std::move(from));
+  if (combine_of(context) != ScatterCombine::kReplace) {
+    root = form.dag.apply(op_of(context.attributes().string_of("reduction")), {data, root});
+  }
+  form.regions.push_back({std::move(box), root});
+  return form;
+}
+
+/// Known indices that address a box.
+std::optional<LoopForm> box_of_tuples(const LowerContext& context) {
+  const Tensor* known = context.constant(1);
+  if (!known) return std::nullopt;
+  const Shape positions(known->shape().begin(), known->shape().end() - 1);
+  std::vector<Taken> axes;
+  for (std::int64_t k = 0; k < known->shape().back(); ++k) {
+    const Dim extent = context.shape(0)[static_cast<std::size_t>(k)];
+    const auto indices = affine_indices(*known, positions, k, extent);
+    const auto along = indices ? taken(*indices, positions) : std::nullopt;
+    if (!along) return std::nullopt;
+    axes.push_back(*along);
+  }
+  return box_form(context, axes, positions.size());
+}
+
+std::optional<LoopForm> box_of_elements(const LowerContext& context, std::size_t axis) {
+  const Tensor* known = context.constant(1);
+  if (!known) return std::nullopt;
+  const Shape& positions = known->shape();
+  const auto indices = affine_indices(*known, positions, 0, context.shape(0)[axis]);
+  if (!indices) return std::nullopt;
+  std::vector<Taken> axes;
+  for (std::size_t k = 0; k < positions.size(); ++k) {
+    const auto along = k == axis ? taken(*indices, positions) : Taken{{0, positions[k]}, k};
+    if (!along) return std::nullopt;
+    axes.push_back(*along);
+  }
+  return box_form(context, axes, positions.size());
+}
+
 Form lower_nd(const LowerContext& context) {
+  if (auto box = box_of_tuples(context)) return *std::move(box);
   return LibraryForm{ScatterWork{true, 0, combine_of(context)}, 0};
 }
 
@@ -171,6 +264,7 @@ std::vector<Tensor> evaluate_elements(const EvaluateContext& context) {
 
 Form lower_elements(const LowerContext& context) {
   const int axis = normalise_axis(context.attributes().int_of("axis"), context.operand(0).rank());
+  if (auto box = box_of_elements(context, static_cast<std::size_t>(axis))) return *std::move(box);
   return LibraryForm{ScatterWork{false, axis, combine_of(context)}, 0};
 }
 

@@ -215,6 +215,39 @@ TEST(Gather, KnownProgressionBecomesAnAffineView) {
   EXPECT_EQ(to_string(root.index[0]), "-2 * i0 + 5");
 }
 
+/// The index of `axis` that the only load of a form has, in words; empty where it is not a load alone.
+std::string index_of_load(const OneNode& node, std::size_t axis) {
+  const ir::LoopForm form = loops_of(graph_of(node));
+  const ir::ScalarNode& root = form.dag[form.regions.at(0).root];
+  return root.op == ir::ScalarOp::kLoad && form.checks.empty() ? to_string(root.index.at(axis)) : "";
+}
+
+TEST(Gather, KnownWindowsAndBoxesBecomeAffineViews) {
+  const Tensor x = floats({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {12});
+  const Tensor windows = ints({0, 3, 6, 1, 4, 7, 2, 5, 8}, {3, 3}), mixed = ints({3, -8, -7, 6}, {2, 2});
+  const Tensor bent = ints({0, 1, 2, 2, 3, 5}, {2, 3}), one = ints({-1}, {1, 1});
+  EXPECT_EQ(index_of_load({.op = "Gather", .operands = {&x, &windows}, .known = true}, 0), "i0 + 3 * i1");
+  EXPECT_EQ(index_of_load({.op = "Gather", .operands = {&x, &mixed}, .known = true}, 0), "2 * i0 + i1 + 3");
+  EXPECT_EQ(index_of_load({.op = "Gather", .operands = {&x, &bent}, .known = true}, 0), "%0");
+  EXPECT_EQ(index_of_load({.op = "Gather", .operands = {&x, &one}, .known = true}, 0), "11");
+  EXPECT_EQ(reals(run({.op = "Gather", .operands = {&x, &windows}, .known = true})[0]),
+            (std::vector<double>{0, 3, 6, 1, 4, 7, 2, 5, 8}));
+}
+
+TEST(Gather, KnownTuplesAndElementsBecomeAffineViews) {
+  const Tensor x = floats({0, 1, 2, 3, 4, 5}, {2, 3});
+  const Tensor tuples = ints({1, -1, 1, 1, 1, 0}, {3, 2}), outside = ints({1, 3}, {1, 2});
+  EXPECT_EQ(index_of_load({.op = "GatherND", .operands = {&x, &tuples}, .known = true}, 1), "-i0 + 2");
+  EXPECT_EQ(reals(run({.op = "GatherND", .operands = {&x, &tuples}, .known = true})[0]),
+            (std::vector<double>{5, 4, 3}));
+  EXPECT_THROW(run({.op = "GatherND", .operands = {&x, &outside}, .known = true}), CompileError);
+  const Tensor diagonals = ints({0, 1, 1, 2}, {2, 2});
+  OneNode elements{.op = "GatherElements", .operands = {&x, &diagonals}, .known = true};
+  elements.attributes.set("axis", std::int64_t{1});
+  EXPECT_EQ(index_of_load(elements, 1), "i0 + i1");
+  EXPECT_EQ(reals(run(elements)[0]), (std::vector<double>{0, 1, 4, 5}));
+}
+
 TEST(Gather, KnownIndicesAreNotCheckedAtRunTime) {
   const Tensor x = floats({0, 1, 2}, {3}), indices = ints({2, 0, 1}, {3});
   const ir::LoopForm form = loops_of(graph_of({.op = "Gather", .operands = {&x, &indices}, .known = true}));
