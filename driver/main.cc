@@ -42,6 +42,8 @@ Answer dispatch(const Options& options, Terminal& terminal) {
       return run_explain(options);
     case Command::kReport:
       return run_report(options);
+    case Command::kDiff:
+      return run_diff(options);
     case Command::kCompletion:
       std::fputs(completion_script(options.operands.front()).c_str(), stdout);
       return {};

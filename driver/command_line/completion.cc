@@ -128,6 +128,7 @@ std::string zsh() {
     std::string files;
     if (command.operands == Operands::kModel) files = " \\\n        '1:model:_files -g \"*.(onnx|onnxtxt)\"'";
     if (command.operands == Operands::kProject) files = " \\\n        '1:project:_files -/'";
+    if (command.operands == Operands::kProjects) files = " \\\n        '*:project:_files -/'";
     if (!operands.empty()) files = fmt::format(" \\\n        '1:what:({})'", operands);
     cases += fmt::format("    {})\n      _arguments{}{} ;;\n", command.name,
                          zsh_specifications(command.command), files);

@@ -15,7 +15,7 @@ using enum Group;
 
 const std::vector<Command> kOfModels = {kCompile, kVerify, kCheck, kOpt};
 const std::vector<Command> kOfPrograms = {kCompile, kVerify, kCheck};
-const std::vector<Command> kOfTalk = {kCompile, kVerify, kCheck, kOpt, kOps, kExplain, kReport};
+const std::vector<Command> kOfTalk = {kCompile, kVerify, kCheck, kOpt, kOps, kExplain, kReport, kDiff};
 
 std::vector<std::string> precision_names() {
   std::vector<std::string> names;
@@ -427,7 +427,7 @@ std::vector<OptionRecord> talk_options() {
 std::vector<OptionRecord> all_options() {
   std::vector<OptionRecord> table;
   for (auto part : {model_options, graph_options, target_options, kernel_options, project_options,
-                    verify_options, report_options, talk_options}) {
+                    verify_options, report_options, diff_options, talk_options}) {
     for (OptionRecord& record : part()) table.push_back(std::move(record));
   }
   return table;

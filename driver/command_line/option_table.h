@@ -13,7 +13,7 @@
 namespace gcompile {
 
 /// What a command takes besides options.
-enum class Operands { kModel, kOperators, kCodes, kProject, kCommand, kShell, kNone };
+enum class Operands { kModel, kOperators, kCodes, kProject, kProjects, kCommand, kShell, kNone };
 
 struct CommandRecord {
   Command command;

@@ -24,17 +24,25 @@ enum class Command {
   kOps,
   kExplain,
   kReport,
+  kDiff,
   kCompletion,
   kManual,
   kHelp,
   kVersion,
 };
 
+/// By how much a figure of a project may grow (--max-regression).
+struct MostGrowth {
+  std::string figure;
+  double amount = 0;  // bytes, microseconds of "time", calls; or a percentage of what it was
+  bool is_percent = false;
+};
+
 struct Options {
   Command command = Command::kCompile;
   std::string model;                  // "-" is standard input
   bool is_piped = false;              // it was; `model` is a copy
-  std::vector<std::string> operands;  // of ops, explain, report, completion and help
+  std::vector<std::string> operands;  // of ops, explain, report, diff, completion and help
   std::set<std::string> given;        // options that were typed, by name (by letter where there is no name)
 
   // How to read the model.
@@ -85,6 +93,9 @@ struct Options {
   // report
   std::string layer_times;  // --layers: the file
   std::string sizes_from;   // --sizes-from: what was built, or where
+
+  // diff
+  std::vector<MostGrowth> max_regression;
 
   // How to talk.
   Verbosity verbosity = Verbosity::kNormal;

@@ -202,6 +202,13 @@ class Parser {
         }
         if (operands_.size() > 1) too_many(record, "one project");
         break;
+      case Operands::kProjects:
+        if (operands_.size() < 2) {
+          usage_error("gcompile diff needs the folders of two projects",
+                      fmt::format("gcompile diff {}", record.usage));
+        }
+        if (operands_.size() > 2) too_many(record, "two projects");
+        break;
       case Operands::kCommand:
         if (operands_.size() > 1) too_many(record, "one command");
         if (operands_.size() == 1 && find_command(operands_[0]) == nullptr) no_such_command(operands_[0]);

@@ -136,4 +136,20 @@ std::vector<OptionRecord> report_options() {
   };
 }
 
+std::vector<OptionRecord> diff_options() {
+  return {
+      {"--max-regression",
+       "",
+       "FIGURE=MOST,...",
+       ValueKind::kText,
+       {},
+       kMeasured,
+       {kDiff},
+       false,
+       "by how much figures may grow, in their units or as a percentage, before the exit code is 3: "
+       "ram=0,flash=2%,time=5%",
+       [](Options& options, const std::string& value) { add_most_growth(options, value); }},
+  };
+}
+
 }  // namespace gcompile

@@ -9,5 +9,6 @@ namespace gcompile {
 
 std::vector<OptionRecord> verify_options();
 std::vector<OptionRecord> report_options();
+std::vector<OptionRecord> diff_options();
 
 }  // namespace gcompile

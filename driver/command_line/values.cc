@@ -118,6 +118,32 @@ void add_forced_kernel(Options& options, const std::string& text) {
   options.forced_kernels.emplace_back(node, name);
 }
 
+void add_most_growth(Options& options, const std::string& text) {
+  const auto wrong = [&](std::string_view part) {
+    usage_error(fmt::format("--max-regression '{}': '{}' is not of the form FIGURE=MOST", printable(text),
+                            printable(std::string(part))),
+                "for example --max-regression ram=0,weights=2%,time=5%");
+  };
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string part = text.substr(at, end - at);
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos || equals == 0) wrong(part);
+    MostGrowth growth{part.substr(0, equals)};
+    std::string_view amount = std::string_view(part).substr(equals + 1);
+    growth.is_percent = amount.ends_with('%');
+    if (growth.is_percent) amount.remove_suffix(1);
+    const auto [rest, failure] = std::from_chars(amount.data(), amount.data() + amount.size(), growth.amount);
+    if (failure != std::errc() || rest != amount.data() + amount.size() || !(growth.amount >= 0) ||
+        growth.amount > 1e18)
+      wrong(part);
+    expect_new(options.max_regression, "--max-regression", growth.figure,
+               [](const auto& other) { return other.figure; });
+    options.max_regression.push_back(std::move(growth));
+    at = end + 1;
+  }
+}
+
 void set_cpu(Options& options, const std::string& text) {
   const auto is_of_a_name = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

@@ -18,6 +18,7 @@ void add_set(Options& options, const std::string& text);
 void add_elements(Options& options, const std::string& text);
 void add_state(Options& options, const std::string& text);
 void add_forced_kernel(Options& options, const std::string& text);
+void add_most_growth(Options& options, const std::string& text);
 void set_cpu(Options& options, const std::string& text);
 void set_weights(Options& options, const std::string& text);
 

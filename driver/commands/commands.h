@@ -25,6 +25,9 @@ Answer run_ops(const Options& options);
 /// Writes the report of a project with the times and sizes of a build.
 Answer run_report(const Options& options);
 
+/// Says how two projects differ; kMismatch when a figure grows by more than --max-regression allows.
+Answer run_diff(const Options& options);
+
 /// Prints pages of docs/errors/.
 Answer run_explain(const Options& options);
 

@@ -12,9 +12,10 @@
 #include "codegen/report/quantities.h"
 #include "codegen/report/report_parts.h"
 #include "driver/command_line/option_table.h"
-#include "driver/commands/code_sizes.h"
 #include "driver/commands/commands.h"
 #include "driver/machine/local_files.h"
+#include "driver/projects/code_sizes.h"
+#include "driver/projects/project_files.h"
 #include "frontend/files/file_bytes.h"
 #include "nlohmann/json.hpp"
 
@@ -24,57 +25,15 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// Bytes of a page, a manifest or a table of times, and of a library with its weights.
-constexpr std::int64_t kMostText = std::int64_t{1} << 26, kMostCode = std::int64_t{1} << 31;
-
-[[noreturn]] void refuse(std::string message, std::string help) {
-  throw CompileError(ExitCode::kInputOutput, std::move(message), std::move(help));
-}
-
-Json json_of(const std::string& path, const std::string& help) {
-  Json value = Json::parse(frontend::read_file(path, kMostText), nullptr, false);
-  if (!value.is_object()) refuse(fmt::format("'{}' is not what was expected", printable(path)), help);
-  return value;
-}
-
-/// The manifest of a project: meta/NAME.json.
-Json manifest_of(const std::string& project) {
-  const std::string help = "name a folder that `gcompile MODEL -o DIR` made";
-  std::error_code error;
-  std::vector<std::string> found;
-  for (fs::directory_iterator at(fs::path(project) / "meta", error), end; !error && at != end;
-       at.increment(error)) {
-    if (at->path().extension() == ".json") found.push_back(at->path().string());
-  }
-  std::sort(found.begin(), found.end());
-  for (const std::string& path : found) {
-    const Json value = json_of(path, help);
-    if (value.contains("name") && value["name"].is_string() && value.contains("generator")) return value;
-  }
-  refuse(fmt::format("'{}' is no project of gcompile", printable(project)), help);
-}
-
-/// What a schedule is called in the page, and its layers.
-struct Part {
-  std::string id;
-  Json layers;
-};
-
-std::vector<Part> parts_of(const Json& manifest) {
-  if (!manifest.contains("schedules")) return {{"run", manifest.value("layers", Json::array())}};
-  std::vector<Part> parts;
-  for (const Json& schedule : manifest["schedules"]) {
-    parts.push_back({schedule.value("label", ""), schedule.value("layers", Json::array())});
-  }
-  return parts;
-}
+/// Bytes of a library with its weights, at most.
+constexpr std::int64_t kMostCode = std::int64_t{1} << 31;
 
 /// Puts a part of the page where its template left a place for it.
 void insert(std::string& page, const std::string& mark, const std::string& part) {
   const std::size_t at = page.find(mark);
   if (at == std::string::npos) {
-    refuse("report.html is not the one that this gcompile wrote",
-           "compile the model again with this gcompile");
+    refuse_project("report.html is not the one that this gcompile wrote",
+                   "compile the model again with this gcompile");
   }
   page.insert(at + mark.size(), "\n" + part);
 }
@@ -92,7 +51,7 @@ std::string factor(double measured, double predicted) {
   return predicted > 0 ? fmt::format("{:.2g} x", measured / predicted) : "";
 }
 
-Json measured_rows(const Json& times, const Part& part, double sum, std::vector<Bar>& bars) {
+Json measured_rows(const Json& times, const SchedulePart& part, double sum, std::vector<Bar>& bars) {
   Json rows = Json::array();
   for (const Json& timed : times["layers"]) {
     const Json& layer = part.layers[timed["layer"].get<std::size_t>()];
@@ -121,15 +80,15 @@ Json measured_rows(const Json& times, const Part& part, double sum, std::vector<
 }
 
 /// The times of NAME_bench --layers --json, beside the predicted ones.
-void add_times(std::string& page, const std::vector<Part>& parts, const std::string& path) {
+void add_times(std::string& page, const std::vector<SchedulePart>& parts, const std::string& path) {
   const std::string help = "give the output of NAME_bench --layers --json of this project";
-  const Json times = json_of(path, help);
+  const Json times = json_of_file(path, help);
   const bool has_layers = times.contains("layers") && times["layers"].is_array() && !times["layers"].empty();
-  const auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& candidate) {
+  const auto part = std::find_if(parts.begin(), parts.end(), [&](const SchedulePart& candidate) {
     return has_layers && fits(times["layers"], candidate.layers);
   });
   if (part == parts.end()) {
-    refuse(fmt::format("'{}' has no times of this project's layers", printable(path)), help);
+    refuse_project(fmt::format("'{}' has no times of this project's layers", printable(path)), help);
   }
   const double run = times.value("run_min_ms", 0.0), sum = times.value("layers_min_ms", 0.0);
   std::vector<Bar> bars;
@@ -151,14 +110,11 @@ void add_times(std::string& page, const std::vector<Part>& parts, const std::str
 
 /// The library in a build folder, or the file itself.
 std::string library_in(const std::string& place, const std::string& name) {
-  std::error_code error;
-  if (fs::is_regular_file(place, error)) return place;
-  for (const char* suffix : {"a", "so"}) {
-    const fs::path library = fs::path(place) / fmt::format("lib{}.{}", name, suffix);
-    if (fs::is_regular_file(library, error)) return library.string();
-  }
-  refuse(fmt::format("there is no lib{}.a in '{}'", name, printable(place)),
-         "name the folder in which the project was built, or the library, program or object file itself");
+  std::string found = find_library(place, name);
+  if (!found.empty()) return found;
+  refuse_project(
+      fmt::format("there is no lib{}.a in '{}'", name, printable(place)),
+      "name the folder in which the project was built, or the library, program or object file itself");
 }
 
 /// The first word of a demangled name that is the name of a kernel.
@@ -190,9 +146,9 @@ struct CodeOfName {
   bool is_kernel = false;
 };
 
-std::vector<CodeOfName> code_by_name(const CodeSizes& sizes, const std::vector<Part>& parts) {
+std::vector<CodeOfName> code_by_name(const CodeSizes& sizes, const std::vector<SchedulePart>& parts) {
   std::vector<std::string> kernels;
-  for (const Part& part : parts) {
+  for (const SchedulePart& part : parts) {
     for (const Json& layer : part.layers) {
       for (const Json& name : layer["functions"]) kernels.push_back(name);
     }
@@ -216,15 +172,15 @@ std::vector<CodeOfName> code_by_name(const CodeSizes& sizes, const std::vector<P
   return rows;
 }
 
-void add_code(std::string& page, const Json& manifest, const std::vector<Part>& parts,
+void add_code(std::string& page, const Json& manifest, const std::vector<SchedulePart>& parts,
               const std::string& place) {
   const std::string path = library_in(place, manifest["name"]);
   CodeSizes sizes;
   try {
     sizes = read_code_sizes(frontend::read_file(path, kMostCode));
   } catch (const std::invalid_argument& reason) {
-    refuse(fmt::format("the sizes of '{}' cannot be read: {}", printable(path), reason.what()),
-           "name a library, a program or an object file of ELF");
+    refuse_project(fmt::format("the sizes of '{}' cannot be read: {}", printable(path), reason.what()),
+                   "name a library, a program or an object file of ELF");
   }
   std::int64_t weights = 0;
   for (const CodeSymbol& symbol : sizes.symbols) {
@@ -262,17 +218,17 @@ void add_code(std::string& page, const Json& manifest, const std::vector<Part>& 
 Answer run_report(const Options& options) {
   const std::string& project = options.operands.front();
   const Json manifest = manifest_of(project);
-  std::string page = frontend::read_file((fs::path(project) / "report.html").string(), kMostText);
+  std::string page = frontend::read_file((fs::path(project) / "report.html").string(), kMostProjectText);
   std::string read = project;  // whose members are looked at
   try {
-    const std::vector<Part> parts = parts_of(manifest);
+    const std::vector<SchedulePart> parts = parts_of(manifest);
     read = options.layer_times;
     if (!options.layer_times.empty()) add_times(page, parts, options.layer_times);
     read = project;
     if (!options.sizes_from.empty()) add_code(page, manifest, parts, options.sizes_from);
   } catch (const Json::exception&) {
-    refuse(fmt::format("'{}' is not what was expected: a member is of another kind", printable(read)),
-           "give what gcompile, and NAME_bench --layers --json, have written");
+    refuse_project(fmt::format("'{}' is not what was expected: a member is of another kind", printable(read)),
+                   "give what gcompile, and NAME_bench --layers --json, have written");
   }
   write_local_file(options.output, page);
   Answer answer;

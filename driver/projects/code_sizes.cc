@@ -1,4 +1,4 @@
-#include "driver/commands/code_sizes.h"
+#include "driver/projects/code_sizes.h"
 
 #include <cxxabi.h>
 
