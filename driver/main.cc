@@ -43,7 +43,7 @@ Answer dispatch(const Options& options, Terminal& terminal) {
     case Command::kReport:
       return run_report(options);
     case Command::kDiff:
-      return run_diff(options);
+      return run_diff(options, terminal);
     case Command::kCompletion:
       std::fputs(completion_script(options.operands.front()).c_str(), stdout);
       return {};

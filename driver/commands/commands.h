@@ -26,7 +26,7 @@ Answer run_ops(const Options& options);
 Answer run_report(const Options& options);
 
 /// Says how two projects differ; kMismatch when a figure grows by more than --max-regression allows.
-Answer run_diff(const Options& options);
+Answer run_diff(const Options& options, Terminal& terminal);
 
 /// Prints pages of docs/errors/.
 Answer run_explain(const Options& options);

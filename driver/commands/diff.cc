@@ -156,6 +156,16 @@ void expect_figures(const std::vector<MostGrowth>& limits) {
   }
 }
 
+Diagnostic diagnostic_of(const Excess& excess) {
+  const std::string unit = excess.is_percent ? " %" : excess.figure == "time" ? " us" : "";
+  Diagnostic out;
+  out.message = fmt::format("{} grows by {:.6g}{}, of {:.6g}{} at most", excess.figure, excess.growth, unit,
+                            excess.most, unit);
+  out.help =
+      "the calls that `gcompile diff` lists say where; where it is meant, let --max-regression allow it";
+  return out;
+}
+
 Json diff_json(const ProjectDiff& diff, const std::vector<Excess>& grown) {
   Json out = Json::object();
   out["figures"] = out["calls"] = out["files"] = out["exceeded"] = Json::array();
@@ -184,12 +194,13 @@ Json diff_json(const ProjectDiff& diff, const std::vector<Excess>& grown) {
 
 }  // namespace
 
-Answer run_diff(const Options& options) {
+Answer run_diff(const Options& options, Terminal& terminal) {
   expect_figures(options.max_regression);
   const ProjectDiff diff = diff_projects(options.operands[0], options.operands[1]);
   const std::vector<Excess> grown = excesses(diff, options.max_regression);
   Answer answer;
   answer.code = grown.empty() ? ExitCode::kOk : ExitCode::kMismatch;
+  for (const Excess& excess : grown) terminal.diagnostic(diagnostic_of(excess));
   if (options.json) {
     answer.result = diff_json(diff, grown);
     return answer;
@@ -197,12 +208,6 @@ Answer run_diff(const Options& options) {
   print_figures(diff);
   print_calls(diff);
   print_files(diff);
-  for (const Excess& excess : grown) {
-    const std::string unit = excess.is_percent ? " %" : excess.figure == "time" ? " us" : "";
-    std::puts(fmt::format("\ntoo much: {} grows by {:.6g}{}, of {:.6g}{} at most", excess.figure,
-                          excess.growth, unit, excess.most, unit)
-                  .c_str());
-  }
   return answer;
 }
 

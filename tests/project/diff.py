@@ -90,8 +90,8 @@ def case_budgets(world):
     equal([(each["figure"], each["growth"], each["most"]) for each in calls["exceeded"] if each["figure"] == "calls"],
           [("calls", 1, 0)], "a call more")
     equal({each["figure"] for each in calls["exceeded"]}, {"calls", "time"}, "what grows")
-    text = world.run([world.gcompile, "diff", "before", "after", "--max-regression=calls=0"], status=3, cwd=world.folder).stdout
-    contains(text, "too much: calls grows by 1, of 0 at most")
+    text = world.run([world.gcompile, "diff", "before", "after", "--max-regression=calls=0"], status=3, cwd=world.folder).stderr
+    contains(text, "error: calls grows by 1, of 0 at most")
     check(before <= after, f"arenas of {before} and {after}")
     # What becomes smaller is no regression.
     equal(told(world, "after", "before", "--max-regression", "calls=0,time=0%")["exceeded"], [], "smaller")

@@ -91,6 +91,7 @@ def case_outcomes(world):
     for words, status in (((), 2), (("verfy",), 2), ((model,), 2), ((model, "-o", "x", "-O9"), 2),
                           (("verify", model, "--emulate"), 2), (("ops", "Sofmax"), 2), (("explain",), 2),
                           (("explain", "E9999"), 2), (("report",), 2), (("report", ".", "-o", "x"), 2),
+                          (("diff", "x"), 2), (("diff", ".", "."), 4),
                           (("report", ".", "-o", "x", "--sizes-from", "."), 4), (("help", "nothing"), 2), (("missing.onnx", "-o", "x"), 4),
                           ((model, "-o", "/usr"), 4), (("check", "open.onnxtxt"), 1), (("opt", "open.onnxtxt"), 1),
                           (("verify", model, "--data", "nowhere"), 4)):
@@ -110,6 +111,11 @@ def case_outcomes(world):
     world.path("layers.json").write_text(json.dumps({"layers": [{"layer": 0, "kernel": layers[0]["function"], "min_ms": 1}]}))
     told = answer(world, "report", "reported", "--layers", "layers.json", "-o", "page.html")
     equal((told["name"], told["output"]), ("m", "page.html"), "report")
+    world.compile(model, world.path("again"), "--name", "m", "-O0")
+    told = answer(world, "diff", "reported", "again", "--max-regression", "kernels=1000000")
+    check(told["calls"] and told["files"], "two levels of optimisation are the same")
+    told = answer(world, "diff", "reported", "again", "--max-regression", "calls=0", status=3)
+    equal(told["exceeded"][0]["figure"], "calls", "what grew too much")
     told = answer(world, "opt", model)
     check("Conv" in told["graph"] and told["passes"] and told["rules"], "opt")
 
