@@ -427,7 +427,8 @@ std::vector<Index> delinearise(const Index& position, std::span<const Dim> shape
     if (as_given != stride || extent != shape[i])
       found = coordinate(position, as_given, i == 0 ? std::nullopt : std::optional(shape[i]), axes);
     if (!found) {
-      const Index quotient = floor_div(position, stride, axes);
+      // Sizes of 1 and more have a product of 1 and more, which bounds do not always prove of its formula.
+      const Index quotient = floor_div(position, max(stride, 1), axes);
       found = i == 0 ? quotient : modulo(quotient, extent, axes);
     }
     out[i] = *std::move(found);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <type_traits>
 
@@ -76,24 +77,48 @@ Bounds bounds_of(const DimAtom& atom, const std::vector<SizeSymbol>& symbols, in
 /// A polynomial over atoms that take any of their values independently.
 class Polynomial {
  public:
-  Polynomial(Dim dim, const std::vector<SizeSymbol>& symbols, int levels) : dim_(dim) {
+  Polynomial(Dim dim, const std::vector<SizeSymbol>& symbols, int levels) : constant_(dim.constant()) {
     for (const DimTerm& term : dim.terms()) {
-      std::vector<std::size_t>& factors = factors_.emplace_back();
-      for (const DimAtom& atom : term.atoms) {
-        const std::size_t number = number_of(atom, symbols, levels);
-        BoundedAtom& known = atoms_[number];
-        const bool is_again = !factors.empty() && factors.back() == number;  // atoms of a term are sorted
-        known.is_squared |= is_again;
-        known.terms += is_again ? 0 : 1;
-        factors.push_back(number);
-      }
+      std::vector<std::size_t> factors;
+      for (const DimAtom& atom : term.atoms) factors.push_back(number_of(atom, symbols, levels));
+      add(term.coefficient, std::move(factors));
     }
+  }
+
+  /// Interval arithmetic takes two terms of a square for independent: 2 s^2 - s may be negative for it. Counted
+  /// from the least value of s, s = 1 + t, it is 1 + 3 t + 2 t^2.
+  Bounds bounds() const {
+    const Bounds plain = by_corners();
+    const std::optional<Polynomial> counted = from_least_values();
+    if (!counted) return plain;
+    const Bounds other = counted->by_corners();
+    return {std::max(plain.low, other.low), std::min(plain.high, other.high)};
+  }
+
+ private:
+  struct Term {
+    std::int64_t coefficient;
+    std::vector<std::size_t> factors;  // numbers of atoms, equal ones beside each other
+  };
+
+  using Sums = std::map<std::vector<std::size_t>, __int128>;  // coefficients by factors
+
+  Polynomial() = default;
+
+  void add(std::int64_t coefficient, std::vector<std::size_t> factors) {
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      BoundedAtom& known = atoms_[factors[i]];
+      const bool is_again = i > 0 && factors[i - 1] == factors[i];  // atoms of a term are sorted
+      known.is_squared |= is_again;
+      known.terms += is_again ? 0 : 1;
+    }
+    terms_.push_back({coefficient, std::move(factors)});
   }
 
   /// A polynomial is affine in an atom that no term has twice, and an affine function is least and greatest
   /// at ends. Those of atoms that several terms share are tried, all combinations of them; everything else is
   /// interval arithmetic, which is exact for an atom of one term.
-  Bounds bounds() {
+  Bounds by_corners() const {
     std::vector<std::size_t> shared;
     for (std::size_t i = 0; i < atoms_.size(); ++i) {
       const bool has_ends = atoms_[i].bounds.low > -kDimLimit && atoms_[i].bounds.high < kDimLimit;
@@ -116,7 +141,57 @@ class Polynomial {
     return {low, high};
   }
 
- private:
+  /// With low + t in place of each atom that a term has several times; nullopt: there is none, or the numbers
+  /// become too large.
+  std::optional<Polynomial> from_least_values() const {
+    Sums sums;
+    for (const Term& term : terms_) sums[term.factors] += term.coefficient;
+    sums[{}] += constant_;
+    Polynomial out;
+    out.atoms_ = atoms_;
+    bool changes = false;
+    for (std::size_t i = 0; i < atoms_.size(); ++i) {
+      const Bounds& all = atoms_[i].bounds;
+      out.atoms_[i].terms = 0;
+      out.atoms_[i].is_squared = false;
+      if (!atoms_[i].is_squared || all.low == 0 || all.low <= -kDimLimit) continue;
+      changes = true;
+      out.atoms_[i].bounds = {0, all.high >= kDimLimit ? kDimLimit : all.high - all.low};
+      const std::optional<Sums> next = with_sum_in_place(sums, i, all.low);
+      if (!next) return std::nullopt;
+      sums = *next;
+    }
+    if (!changes) return std::nullopt;
+    for (const auto& [factors, sum] : sums) {
+      if (sum >= kDimLimit || sum <= -kDimLimit) return std::nullopt;
+      if (factors.empty()) {
+        out.constant_ = static_cast<std::int64_t>(sum);
+      } else if (sum != 0) {
+        out.add(static_cast<std::int64_t>(sum), factors);
+      }
+    }
+    return out;
+  }
+
+  /// With low + t in place of an atom, by binomial coefficients; nullopt: the numbers become too large.
+  static std::optional<Sums> with_sum_in_place(const Sums& sums, std::size_t atom, std::int64_t low) {
+    Sums out;
+    for (const auto& [factors, sum] : sums) {
+      const auto first = std::find(factors.begin(), factors.end(), atom) - factors.begin();
+      const auto power = std::count(factors.begin(), factors.end(), atom);
+      std::vector<std::size_t> term = factors;
+      __int128 coefficient = sum;  // of t to the power less j
+      for (std::ptrdiff_t j = 0; j <= power; ++j) {
+        if (coefficient > kDimLimit || coefficient < -kDimLimit) return std::nullopt;
+        out[term] += coefficient;
+        if (j == power) break;
+        coefficient = coefficient * low * (power - j) / (j + 1);
+        term.erase(term.begin() + first);
+      }
+    }
+    return out;
+  }
+
   std::size_t number_of(const DimAtom& atom, const std::vector<SizeSymbol>& symbols, int levels) {
     for (std::size_t i = 0; i < atoms_.size(); ++i) {
       if (compare(*atoms_[i].atom, atom) == 0) return i;
@@ -126,19 +201,18 @@ class Polynomial {
   }
 
   Bounds sum_of_terms(const std::vector<Bounds>& ends) const {
-    Bounds sum{dim_.constant(), dim_.constant()};
-    for (std::size_t i = 0; i < factors_.size(); ++i) {
-      const std::int64_t coefficient = dim_.terms()[i].coefficient;
-      Bounds product{coefficient, coefficient};
-      for (const std::size_t factor : factors_[i]) product = product * ends[factor];
+    Bounds sum{constant_, constant_};
+    for (const Term& term : terms_) {
+      Bounds product{term.coefficient, term.coefficient};
+      for (const std::size_t factor : term.factors) product = product * ends[factor];
       sum = sum + product;
     }
     return sum;
   }
 
-  Dim dim_;
+  std::int64_t constant_ = 0;
   std::vector<BoundedAtom> atoms_;
-  std::vector<std::vector<std::size_t>> factors_;  // of each term
+  std::vector<Term> terms_;
 };
 
 /// From the symbols alone.

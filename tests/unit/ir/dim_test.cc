@@ -338,6 +338,34 @@ TEST(SizesTest, PowersAreBoundedBetweenTheCorners) {
   EXPECT_LE(sizes.bounds(a * 4 - a * a).low, 0);
 }
 
+/// Counted from the least values powers are exact where they only grow, as sizes of relative positions do.
+TEST(SizesTest, PowersAreCountedFromTheLeastValues) {
+  Sizes sizes;
+  const Dim s = Dim::symbol(sizes.add_symbol({"s", {1, 32}}));
+  const Dim b = Dim::symbol(sizes.add_symbol({"b", {1, 2}}));
+  EXPECT_EQ(sizes.bounds(2 * s * s - s), (Bounds{1, 2016}));
+  EXPECT_EQ(sizes.bounds(4 * b * s * (2 * s - 1)), (Bounds{4, 16128}));
+  std::mt19937 random(6);
+  const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  for (int turn = 0; turn < 2000; ++turn) {
+    Sizes some;
+    const std::int64_t low[] = {pick(-2, 5), pick(-2, 5)};
+    const Dim x = Dim::symbol(some.add_symbol({"x", {low[0], low[0] + 4}}));
+    const Dim y = Dim::symbol(some.add_symbol({"y", {low[1], low[1] + 4}}));
+    Dim form = pick(-9, 9);
+    for (int term = 0; term < 4; ++term) {
+      Dim product = pick(-3, 3);
+      for (int power = pick(0, 3); power > 0; --power) product *= pick(0, 1) == 0 ? x : y;
+      form += product;
+    }
+    const Bounds known = some.bounds(form);
+    for (int i = 0; i < 25; ++i) {
+      const std::int64_t at[] = {low[0] + i % 5, low[1] + i / 5};
+      ASSERT_TRUE(known.contains(form.at([&](int symbol) { return at[symbol]; }))) << text(form);
+    }
+  }
+}
+
 /// What has no bound has none with something added, nor divided.
 TEST(SizesTest, BeyondTheLimitNothingIsKnown) {
   Sizes sizes;
