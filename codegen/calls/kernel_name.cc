@@ -325,6 +325,10 @@ class ContentName {
     out_.base = fmt::format("trees_{}", work.trees);
     out_.details = {"rows_" + shape_words(std::span(node_.shape(0)).first(1))};
   }
+  void name(const ir::SuppressWork& work) {
+    out_.base = fmt::format("suppress_{}", shape_words(node_.shape(1)));
+    out_.details = {"most_" + size_word(work.most)};
+  }
 
   const ir::NodeView& node_;
   const ir::Form& form_;

@@ -8,9 +8,9 @@
 namespace gcompile::ir {
 namespace {
 
-constexpr std::array<std::string_view, 11> kKindNames = {
-    "conv",    "conv_transpose", "product",          "pool", "attention", "recurrent", "topk",
-    "scatter", "scan",           "linear_attention", "trees"};
+constexpr std::array<std::string_view, 12> kKindNames = {
+    "conv",    "conv_transpose", "product",          "pool",  "attention", "recurrent", "topk",
+    "scatter", "scan",           "linear_attention", "trees", "suppress"};
 static_assert(std::variant_size_v<Work> == kKindNames.size());
 
 std::string text_of(const Window& window) {
@@ -76,6 +76,10 @@ struct Texts {
     constexpr std::array<std::string_view, 3> kNames = {"sum", "least", "largest"};
     return fmt::format(" {} in {} groups, {} of {} nodes, {} levels, at most {} leaves", w.trees, w.groups,
                        kNames[static_cast<std::size_t>(w.combine)], w.nodes, w.levels, w.most_leaves);
+  }
+  std::string operator()(const SuppressWork& w) const {
+    return fmt::format(" all but {} of a class by {}", to_string(w.most),
+                       w.is_centered ? "centres and sizes" : "corners");
   }
 };
 

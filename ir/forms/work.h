@@ -184,6 +184,16 @@ struct TreesWork {
   bool operator==(const TreesWork&) const = default;
 };
 
+/// Boxes (batch, boxes, 4), with scores (batch, classes, boxes), that overlap none of their class with a higher score, as
+/// rows (batch, class, box), at most `most` of a class, and how many rows there are. Operands 2 to 4 are the most of a
+/// class that a run asks for, the overlap that suppresses, and what scores must exceed; each may be absent.
+struct SuppressWork {
+  static constexpr int kMost = 2, kOverlap = 3, kScore = 4;
+  Dim most = 0;
+  bool is_centered = false;  // boxes are centres and sizes, not corners
+  bool operator==(const SuppressWork&) const = default;
+};
+
 /// In the order of Work's alternatives.
 enum class Kind : std::uint8_t {
   kConv,
@@ -196,10 +206,11 @@ enum class Kind : std::uint8_t {
   kScatter,
   kScan,
   kLinearAttention,
-  kTrees
+  kTrees,
+  kSuppress
 };
 using Work = std::variant<ConvWork, ConvTransposeWork, ProductWork, PoolWork, AttentionWork, RecurrentWork,
-                          TopKWork, ScatterWork, ScanWork, LinearAttentionWork, TreesWork>;
+                          TopKWork, ScatterWork, ScanWork, LinearAttentionWork, TreesWork, SuppressWork>;
 
 Kind kind_of(const Work& work);
 /// "conv", "conv_transpose", ...: the first word of the names of the kind's families.

@@ -156,6 +156,8 @@ void for_each_size(Problem& problem, F f) {
     f(linear->batch);
   } else if (auto* top = std::get_if<TopKWork>(&problem.work)) {
     f(top->k);
+  } else if (auto* suppress = std::get_if<SuppressWork>(&problem.work)) {
+    f(suppress->most);
   }
   for (auto* list : {&problem.operands, &problem.results}) {
     for (ProblemOperand& operand : *list) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "ir/ops/count_context.h"
 
@@ -222,42 +223,48 @@ std::optional<CountedResults> count_unique(CountContext& context) {
   return read_results(context, std::move(results));
 }
 
-/// A position, and of one that is not among `size` and what comes behind a run ends with a status.
-ValueId checked_number(CountContext& context, ValueId number, Dim size) {
-  const ValueId one = emit_reshape(context, emit_cast(context, number, ElementType::kInt64), {});
-  const ValueId is_negative = context.op("Less", {one, context.number(0)});
-  const ValueId outside = emit_number(context, size + 1);
-  return context.gather(context.counting(size + 1), context.select(is_negative, outside, one));
+std::int64_t one_integer(const Tensor& tensor) {
+  if (tensor.count() != 1 || tensor.element() != ElementType::kInt64)
+    operator_error("max_output_boxes_per_class must be one int64");
+  return tensor.int_at(0);
 }
 
-std::optional<CountedResults> count_top_k(CountContext& context) {
-  const bool is_known = context.constant(1) || context.knows_sizes(1) || !context.has_operand(1);
-  const int axis =
-      normalise_axis(context.attributes().int_of("axis"), static_cast<int>(context.shape(0).size()));
-  const CountedAxis* const counted = context.counted(0);
-  if (counted && counted->axis == axis) {
-    operator_error("ranks a number of elements that only data knows");
+/// Boxes that no box with a higher score suppresses, class by class.
+std::optional<CountedResults> count_non_max_suppression(CountContext& context) {
+  constexpr int kScores = 1, kMost = 2;
+  bool is_known = true;
+  for (int i = 0; i < context.operand_count(); ++i)
+    is_known = is_known && (!context.has_operand(i) || context.constant(i));
+  if (is_known) return std::nullopt;
+  std::vector<ValueId> operands(5);
+  for (int i = 0; i < context.operand_count(); ++i)
+    operands[static_cast<std::size_t>(i)] = context.operand_id(i);
+  const CountedAxis *const boxes = context.counted(0), *const scores = context.counted(kScores);
+  if (boxes || scores) {
+    const bool is_along_boxes =
+        boxes && scores && boxes->axis == 1 && scores->axis == 2 && boxes->count == scores->count;
+    if (!is_along_boxes)
+      operator_error("of a number of images, of classes, or of boxes or scores alone that only data knows");
+    // A score that is no number selects nothing.
+    operands[kScores] =
+        filled_or(context, operands[kScores], *scores, context.constant_scalar(ElementType::kFloat32, NAN));
   }
-  if (is_known || counted || context.operand(1).count() != 1 || is_float(context.element(1)))
-    return std::nullopt;
-  const Dim extent = context.shape(0)[static_cast<std::size_t>(axis)];
-  const CountedSizes* const sizes = context.sizes(1);
-  const bool fits = sizes && always_less_equal(sizes->at(0).size, extent);
-  const ValueId count = fits ? sizes->at(0).count : checked_number(context, context.operand_id(1), extent);
-  const NodeId all = context.emit_node("TopK", {context.operand_id(0), context.constant_ints(Shape{extent})},
-                                       context.attributes(), 2);
-  CountedResults results;
-  for (int i = 0; i < context.result_count(); ++i) {
-    const ValueId value = context.graph().node(all).results[static_cast<std::size_t>(i)];
-    results.push_back(context.is_read(i) ? CountedResult{value, CountedAxis{axis, count}} : CountedResult{});
+  Attributes attributes = context.attributes();
+  const Tensor* const most = context.constant(kMost);
+  if (!context.has_operand(kMost) || most) {
+    // Where the node does not say how many, there are none.
+    attributes.set("most", most ? std::max<std::int64_t>(one_integer(*most), 0) : 0);
+    operands[kMost] = {};
   }
-  return results;
+  const NodeId node = context.emit_node("Suppress", operands, attributes, 2);
+  const std::vector<ValueId> results = context.graph().node(node).results;
+  return CountedResults{{results[0], CountedAxis{0, results[1]}}};
 }
 
 constexpr std::array kProducers = {
     CountRow{"Compress", count_compress},
+    CountRow{"NonMaxSuppression", count_non_max_suppression},
     CountRow{"NonZero", count_non_zero},
-    CountRow{"TopK", count_top_k},
     CountRow{"Unique", count_unique},
 };
 

@@ -310,17 +310,28 @@ ValueId filled_or(RewriteContext& context, ValueId value, const CountedAxis& cou
 
 namespace {
 
+/// Numbers from here on stand for counts and formulas while a list of sizes is moved.
+constexpr std::int64_t kFirstTag = 0x5a5a5a00, kMostTags = 256;
+
+bool holds_tags(const Tensor& tensor) {
+  const std::vector<std::int64_t> numbers = tensor.ints();
+  return std::any_of(numbers.begin(), numbers.end(),
+                     [](std::int64_t each) { return each >= kFirstTag && each < kFirstTag + kMostTags; });
+}
+
+bool is_list_of_sizes(const TensorType& type) {
+  return (type.element == ElementType::kInt64 || type.element == ElementType::kInt32) && type.rank() <= 1 &&
+         are_constant(type.shape);
+}
+
 /// The elements of a node's result where it moves elements of its operands, counts among them; else nothing.
-/// Numbers that no size is stand for counts and formulas meanwhile.
 CountedSizes moved_sizes(const Graph& graph, NodeId id, const CountedFacts& facts) {
-  constexpr std::int64_t kFirstTag = std::int64_t{1} << 48;
   constexpr std::string_view kMovers[] = {"Concat", "Gather", "Slice"};
   const Node& node = graph.node(id);
   const bool moves = std::find(std::begin(kMovers), std::end(kMovers), node.op->name) != std::end(kMovers) &&
                      node.op->domain.empty();
   if (!moves && !node.op->traits.keeps_elements) return {};
-  const TensorType& type = graph.value(node.results[0]).type;
-  if (type.element != ElementType::kInt64 || type.rank() > 1 || !are_constant(type.shape)) return {};
+  if (!is_list_of_sizes(graph.value(node.results[0]).type)) return {};
   CountedSizes tagged;
   std::vector<Tensor> values;
   bool has_counts = false;
@@ -328,15 +339,17 @@ CountedSizes moved_sizes(const Graph& graph, NodeId id, const CountedFacts& fact
     if (!operand.valid()) return {};
     const auto at = facts.sizes.find(operand);
     if (at == facts.sizes.end()) {
-      if (!graph.constant(operand)) return {};
-      values.push_back(*graph.constant(operand));
+      const Tensor* const known = graph.constant(operand);
+      if (!known || is_float(known->element()) || holds_tags(*known)) return {};
+      values.push_back(*known);
       continue;
     }
     has_counts = true;
+    if (tagged.size() + at->second.size() > kMostTags) return {};
     Tensor& tags = values.emplace_back(graph.value(operand).type);
     for (std::size_t i = 0; i < at->second.size(); ++i) {
       tags.set(static_cast<std::int64_t>(i),
-               Scalar::of_integer(ElementType::kInt64, kFirstTag + static_cast<std::int64_t>(tagged.size())));
+               Scalar::of_integer(tags.element(), kFirstTag + static_cast<std::int64_t>(tagged.size())));
       tagged.push_back(at->second[i]);
     }
   }
@@ -348,11 +361,39 @@ CountedSizes moved_sizes(const Graph& graph, NodeId id, const CountedFacts& fact
   bool counts_left = false;
   for (std::int64_t i = 0; i < result.count(); ++i) {
     const std::int64_t element = result.int_at(i);
-    out.push_back(element < kFirstTag ? CountedSize{element}
-                                      : tagged.at(static_cast<std::size_t>(element - kFirstTag)));
+    const auto tag = static_cast<std::size_t>(element - kFirstTag);
+    out.push_back(element >= kFirstTag && tag < tagged.size() ? tagged[tag] : CountedSize{element});
     counts_left = counts_left || out.back().count.valid();
   }
   return counts_left ? out : CountedSizes{};
+}
+
+/// The least of counts and numbers, which is one as well.
+CountedSizes least_size(RewriteContext& context, const CountedFacts& facts) {
+  const bool is_list = context.node().op->name == "ReduceMin";
+  if ((!is_list && context.node().op->name != "Min") || !context.node().op->domain.empty()) return {};
+  const TensorType& type = context.result(0);
+  if (!is_list_of_sizes(type) || type.count() != 1) return {};
+  CountedSizes all;
+  for (int i = 0; i < (is_list ? 1 : context.operand_count()); ++i) {
+    const auto at = facts.sizes.find(context.operand_id(i));
+    if (at != facts.sizes.end()) {
+      all.insert(all.end(), at->second.begin(), at->second.end());
+    } else if (const Tensor* const known = context.constant(i)) {
+      for (const std::int64_t each : known->ints()) all.push_back({each});
+    } else {
+      return {};
+    }
+  }
+  CountedSize least;
+  for (const CountedSize& each : all) {
+    least.size = &each == &all.front() ? each.size : min(least.size, each.size);
+    if (each.count.valid()) least.count = each.count;
+  }
+  if (!least.count.valid()) return {};
+  const ValueId result = context.node().results[0];
+  least.count = emit_reshape(context, emit_cast(context, result, ElementType::kInt64), {});
+  return {least};
 }
 
 }  // namespace
@@ -384,6 +425,7 @@ CountedResults follow_counts(Graph& graph, NodeId id, const CountedFacts& facts)
     CountedResult& out = results.emplace_back();
     out.value = result;
     if (results.size() == 1) out.sizes = moved_sizes(graph, id, facts);
+    if (results.size() == 1 && out.sizes.empty()) out.sizes = least_size(context, facts);
     const auto at = result.valid() ? filled.find(result) : filled.end();
     if (at == filled.end()) continue;
     ValueId own = count;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "ir/ops/count_context.h"
@@ -361,6 +362,67 @@ std::optional<CountedResults> count_position(CountContext& context) {
       {context.op(context.node().op->name, folded_operands(context, neutral), context.attributes())}};
 }
 
+/// How many are asked for; more than `most` end the run with a status, as less than none do.
+ValueId checked_number(CountContext& context, ValueId number, ValueId most, Dim room) {
+  const ValueId one = emit_reshape(context, emit_cast(context, number, ElementType::kInt64), {});
+  const ValueId is_negative = context.op("Less", {one, context.number(0)});
+  const ValueId is_bad = context.op("Or", {is_negative, context.op("Less", {most, one})});
+  return context.gather(context.counting(room + 1),
+                        context.select(is_bad, emit_number(context, room + 1), one));
+}
+
+/// A k that the run gives: room for all, of which the first are counted. Of a counted axis what is filled is ranked: what
+/// lies behind it ranks last, as the later one of equal elements does.
+std::optional<CountedResults> count_top_k(CountContext& context) {
+  const bool is_known = context.constant(1) || context.knows_sizes(1) || !context.has_operand(1);
+  const int axis =
+      normalise_axis(context.attributes().int_of("axis"), static_cast<int>(context.shape(0).size()));
+  const CountedAxis* const counted = context.counted(0);
+  const bool is_ranked = counted && counted->axis == axis;
+  if (!is_ranked && (is_known || counted)) return std::nullopt;
+  if (!context.has_operand(1) || context.operand(1).count() != 1 || is_float(context.element(1)))
+    return std::nullopt;
+  const Dim extent = context.shape(0)[static_cast<std::size_t>(axis)];
+  const CountedSizes* const sizes = context.sizes(1);
+  const Dim room = is_known ? context.known_sizes(1, "k")[0]
+                   : sizes  ? min(sizes->at(0).size, extent)
+                            : extent;
+  const ValueId most = is_ranked ? counted->count : emit_number(context, extent);
+  ValueId x = context.operand_id(0);
+  if (is_ranked) {
+    require_computable(context, 0);
+    const ElementType type = context.element(0);
+    const bool is_first_largest = context.attributes().flag("largest");
+    const Scalar last = is_first_largest ? lowest_of(type)
+                        : is_float(type) ? Scalar::of_real(type, std::nan(""))
+                                         : highest_of(type);
+    x = context.filled(0, context.constant(Tensor::scalar(last)));
+  }
+  const NodeId all =
+      context.emit_node("TopK", {x, context.constant_ints(Shape{room})}, context.attributes(), 2);
+  ValueId count;
+  if (!is_known) {
+    const bool is_within = sizes && (is_ranked ? sizes->at(0).count == counted->count
+                                               : always_less_equal(sizes->at(0).size, extent));
+    count = is_within ? sizes->at(0).count : checked_number(context, context.operand_id(1), most, room);
+  }
+  CountedResults results;
+  for (int i = 0; i < context.result_count(); ++i) {
+    ValueId value = context.graph().node(all).results[static_cast<std::size_t>(i)];
+    if (!context.is_read(i)) {
+      results.emplace_back();
+    } else if (is_known) {
+      // As many as the model says, or the run ends with a status.
+      const ValueId is_missing = context.op("Less", {most, emit_number(context, room)});
+      const ValueId places = context.select(is_missing, emit_number(context, room), context.counting(room));
+      results.push_back({context.gather(value, places, axis)});
+    } else {
+      results.push_back({value, CountedAxis{axis, count}});
+    }
+  }
+  return results;
+}
+
 constexpr std::array kReaders = {
     CountRow{"ArgMax", count_position<lowest_of>},
     CountRow{"ArgMin", count_position<highest_of>},
@@ -387,6 +449,7 @@ constexpr std::array kReaders = {
     CountRow{"Size", count_size},
     CountRow{"Slice", count_slice},
     CountRow{"Softmax", count_softmax},
+    CountRow{"TopK", count_top_k},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The kernels of recurrences, linear attention, TopK, scatters, running sums and trees as emitted projects
+// The kernels of recurrences, linear attention, TopK, scatters, running sums, trees and boxes as emitted projects
 // instantiate them, for nvcc: compiled for every architecture, never run.
 #include "gcrt/cuda/attention/linear_attention.h"
 #include "gcrt/cuda/library.h"
@@ -6,6 +6,7 @@
 #include "gcrt/cuda/rnn_loops.h"
 #include "gcrt/cuda/scan.h"
 #include "gcrt/cuda/scatter.h"
+#include "gcrt/cuda/suppress.h"
 #include "gcrt/cuda/top_k_loops.h"
 #include "gcrt/cuda/trees.h"
 
@@ -51,6 +52,11 @@ void trees(Queue& q, const Trees<float, TreeNode<float, std::uint16_t, std::uint
            const Trees<double, TreeNode<double, std::int32_t, std::int32_t>>& large) {
   sum_trees<TreeSum>(q, small);
   sum_trees<TreeMax>(q, large);
+}
+
+void boxes(Queue& q, SuppressShape s, SuppressLimits l, const float* f, std::int64_t* p, std::int32_t* scratch) {
+  suppress<CornerBoxes>(q, s, l, f, f, p, p, scratch);
+  suppress<CenteredBoxes>(q, s, l, f, f, p, p, scratch);
 }
 
 }  // namespace GCRT_NAMESPACE

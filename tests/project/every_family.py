@@ -69,7 +69,16 @@ def trees():
     return model
 
 
-RUNS = {**families.RUNS, "trees_cpp": (trees, {"voted": ["trees.masks", "trees.loops"]}, ()),
+def boxes():
+    """The best of overlapping boxes, which data counts."""
+    model = Model()
+    model.inputs, model.outputs = ["float[2,9,4] places", "float[2,3,9] points", "int64[1] most", "float[1] share"], ["int64[n,3] left"]
+    model.nodes = ["left = NonMaxSuppression(places, points, most, share)"]
+    return model
+
+
+RUNS = {**families.RUNS, "boxes_cpp": (boxes, {"left": ["suppress.lines"]}, ()),
+        "boxes_cuda": (boxes, {"left": ["suppress.lines"]}, families.CUDA), "trees_cpp": (trees, {"voted": ["trees.masks", "trees.loops"]}, ()),
         "trees_cuda": (trees, {"voted": ["trees.loops"]}, families.CUDA), "rows_cpp": (rows, FORCED_ROWS, ()),
         "rows_cuda": (rows, FORCED_ROWS_CUDA, (*families.CUDA, "--gemm", "cublaslt"))}
 
@@ -86,6 +95,11 @@ def case_forced_cuda(world):
 def case_forced_trees(world):
     families.force(world, "trees_cpp", (2, 1), runs=RUNS)
     families.force(world, "trees_cuda", runs=RUNS)
+
+
+def case_forced_boxes(world):
+    families.force(world, "boxes_cpp", (3, 1), runs=RUNS)
+    families.force(world, "boxes_cuda", runs=RUNS)
 
 
 def known(world):

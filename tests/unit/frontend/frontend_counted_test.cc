@@ -311,6 +311,80 @@ TEST(Counted, IndicesThatAreNotFilledEndNoRun) {
             (Numbers{7, 5}));
 }
 
+const std::string kBoxes = "(float[1,4,4] b, float[1,2,4] s";
+const std::string kLimits =
+    "most = Constant<value_ints = [2]>()\n"
+    "share = Constant<value_floats = [0.5]>()\n"
+    "least = Constant<value_floats = [0.25]>()\n";
+const std::string kSuppressed = kLimits + "r = NonMaxSuppression(b, s, most, share, least)\n";
+/// The first two overlap, and so do the last two.
+Tensor four_boxes() { return floats({1, 4, 4}, {0, 0, 4, 4, 0, 0, 4, 3, 9, 9, 5, 5, 5, 5, 9, 9}); }
+const Numbers kLow = {0, 0.25, 0, 0, 0, 0, 0, 0};
+const Numbers kHalf = {0.5, 0.75, 0, 0.5, 0, 0, 0, 0};
+const Numbers kHigh = {0.5, 0.75, 1, 0.5, 0.5, 0.5, 0.5, 0.5};
+
+TEST(Counted, NonMaxSuppression) {
+  const Outcome rows = model(kBoxes + ") => (int64[n,3] r)", kSuppressed);
+  EXPECT_NE(rows.warnings.find("has room for 4"), std::string::npos) << rows.warnings;
+  EXPECT_EQ(filled(rows, 0, {four_boxes(), floats({1, 2, 4}, kLow)}), Numbers{});
+  EXPECT_EQ(filled(rows, 0, {four_boxes(), floats({1, 2, 4}, kHalf)}), (Numbers{0, 0, 1, 0, 0, 3}));
+  EXPECT_EQ(filled(rows, 0, {four_boxes(), floats({1, 2, 4}, kHigh)}),
+            (Numbers{0, 0, 2, 0, 0, 1, 0, 1, 0, 0, 1, 2}));
+}
+
+TEST(Counted, NonMaxSuppressionByLimitsOfARun) {
+  const Outcome rows = model(kBoxes + ", int64 most, float share, float[1] least) => (int64[n,3] r)",
+                             "r = NonMaxSuppression<center_point_box = 1>(b, s, most, share, least)");
+  EXPECT_NE(rows.warnings.find("has room for 8"), std::string::npos) << rows.warnings;
+  const auto run = [&](std::int64_t most, double share) {
+    return filled(rows, 0,
+                  {four_boxes(), floats({1, 2, 4}, kHigh), tensor(ElementType::kInt64, {}, {double(most)}),
+                   floats({}, {share}), floats({1}, {0.5})});
+  };
+  EXPECT_EQ(run(9, 1), (Numbers{0, 0, 2, 0, 0, 1}));
+  EXPECT_EQ(run(1, 0), (Numbers{0, 0, 2}));
+  EXPECT_EQ(run(-1, 0), Numbers{});
+}
+
+TEST(Counted, NonMaxSuppressionOfWhatIsCounted) {
+  const Outcome rows =
+      model("(float[4,4] b, float[4] s) => (float[n,4] y)",
+            kLimits +
+                "zero = Constant<value_ints = [0]>()\n both = Constant<value_ints = [0, 1]>()\n"
+                "box = Constant<value_int = 2>()\n low = Constant<value_float = 0.5>()\n"
+                "m = Less(s, low)\n w = NonZero(m)\n at = Squeeze(w, zero)\n"
+                "cb = Gather<axis = 0>(b, at)\n cs = Gather<axis = 0>(s, at)\n"
+                "b3 = Unsqueeze(cb, zero)\n s3 = Unsqueeze(cs, both)\n"
+                "r = NonMaxSuppression(b3, s3, most, share)\n"
+                "k = Gather<axis = 1>(r, box)\n y = Gather<axis = 0>(cb, k)");
+  const Tensor boxes = floats({4, 4}, {0, 0, 4, 4, 0, 0, 4, 3, 9, 9, 5, 5, 5, 5, 9, 9});
+  EXPECT_EQ(filled(rows, 0, {boxes, floats({4}, {0.5, 0.75, 1, 0.5})}), Numbers{});
+  EXPECT_EQ(filled(rows, 0, {boxes, floats({4}, {-2, 0.75, 0.25, 0.375})}),
+            (Numbers{5, 5, 9, 9, 0, 0, 4, 4}));
+}
+
+TEST(Counted, TheBestOfWhatIsCounted) {
+  const std::string chosen = "(float[4,2] x, bool[4] m) => (float[n,2] y)";
+  const std::string least =
+      "r = Compress<axis = 0>(x, m)\n shape = Shape<end = 1>(r)\n"
+      "two = Constant<value_ints = [2]>()\n";
+  const Tensor x = floats({4, 2}, {1, 8, 2, 7, 3, 6, 4, 5});
+  for (const char* fewer :
+       {"k = Min(two, shape)\n", "c = Concat<axis = 0>(two, shape)\n k = ReduceMin(c)\n",
+        "a = Cast<to = 6>(two)\n c = Cast<to = 6>(shape)\n d = Min(c, a)\n k = Cast<to = 7>(d)\n"}) {
+    const Outcome best = model(chosen, least + fewer + "y, at = TopK<axis = 0>(r, k)");
+    EXPECT_NE(best.warnings.find("has room for 2"), std::string::npos) << fewer << best.warnings;
+    EXPECT_EQ(filled(best, 0, {x, mask(kNone)}), Numbers{}) << fewer;
+    EXPECT_EQ(filled(best, 0, {x, mask({0, 1, 0, 0})}), (Numbers{2, 7})) << fewer;
+    EXPECT_EQ(filled(best, 0, {x, mask(kAll)}), (Numbers{4, 8, 3, 7})) << fewer;
+  }
+  const Outcome smallest = model(chosen, least + "y, at = TopK<axis = 0, largest = 0>(r, shape)");
+  EXPECT_EQ(filled(smallest, 0, {x, mask(kSome)}), (Numbers{2, 5, 4, 7}));
+  const Outcome exact = model(chosen, least + "y, at = TopK<axis = 0>(r, two)");
+  EXPECT_EQ(filled(exact, 0, {x, mask(kSome)}), (Numbers{4, 7, 2, 5}));
+  EXPECT_ANY_THROW(filled(exact, 0, {x, mask({0, 1, 0, 0})}));
+}
+
 TEST(Counted, WhatWouldSeeTheRestIsRefused) {
   const std::string chosen = "(float[4,2] x, bool[4] m, bool[4] o, float[4,2] z) => (float[a,b] y)";
   const std::string constants =
@@ -321,7 +395,6 @@ TEST(Counted, WhatWouldSeeTheRestIsRefused) {
   for (const char* body : {
            "y = Add(r, z)",                                   // as many as there is room for
            "y = CumSum<reverse = 1>(r, zero)",                // the last first
-           "y, k = TopK<axis = 0>(r, two)",                   // ranks the rest
            "s = Compress<axis = 0>(x, o)\n y = Mul(r, s)",    // chosen by another
            "y = ArgMax<axis = 0, select_last_index = 1>(r)",  // the last, which may not be filled
            "y = Slice(r, one, two)",                          // not from the front
