@@ -105,6 +105,7 @@ constexpr const char* kErrors[] = {
     "frame_length is",
     "the last axis must have 1 element or 2",
     "must be (batch, length, 1 or 2)",
+    "boxes must be (",
     "a complex signal has no one-sided transform",
     "the transform has ",
     "the window must have one axis",
