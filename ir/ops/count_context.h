@@ -67,4 +67,7 @@ struct CountRow {
 /// Rows of the operators that read across a counted axis.
 std::span<const CountRow> counted_readers();
 
+std::optional<CountedResults> count_scatter_elements(CountContext& context);
+std::optional<CountedResults> count_scatter_nd(CountContext& context);
+
 }  // namespace gcompile::ir

@@ -131,34 +131,6 @@ std::optional<CountedResults> count_gather(CountContext& context) {
   return CountedResults{result};
 }
 
-/// Rows that are not there go behind the data, and nowhere.
-std::optional<CountedResults> count_scatter_nd(CountContext& context) {
-  const CountedAxis* const rows = context.counted(1);
-  const CountedAxis* const updates = context.counted(2);
-  if (!rows && !updates) return std::nullopt;
-  if (context.counted(0) || !rows || rows->axis + 1 >= context.operand(1).rank())
-    operator_error("scatters a number of elements that only data knows over others of that kind");
-  if (updates ? updates->axis != rows->axis || updates->count != rows->count
-              : context.shape(2)[static_cast<std::size_t>(rows->axis)] != 1)
-    operator_error("has as many updates as there is room for indices, not as many as data chooses");
-  Shape padding = context.shape(0);
-  const Dim behind = padding[0];
-  padding[0] = 1;
-  const ValueId data =
-      emit_concat(context, {context.operand_id(0), emit_zeros(context, {context.element(0), padding})}, 0);
-  const ValueId index = emit_cast(context, context.operand_id(1), ElementType::kInt64);
-  const std::int64_t depth = context.shape(1).back().constant();
-  const ValueId negative = context.op("Less", {index, context.number(0)});
-  Shape sizes(context.shape(0).begin(), context.shape(0).begin() + depth);
-  const ValueId wrapped =
-      context.select(negative, context.op("Add", {index, context.constant_ints(sizes)}), index);
-  Shape outside(static_cast<std::size_t>(depth), 0);
-  outside[0] = behind;
-  const ValueId safe = filled_or(context, wrapped, *rows, context.constant_ints(outside));
-  const ValueId y = context.op("ScatterND", {data, safe, context.operand_id(2)}, context.attributes());
-  return CountedResults{{emit_slice(context, y, 0, 0, behind)}};
-}
-
 std::optional<CountedResults> count_shape(CountContext& context) {
   const CountedAxis* const counted = context.counted(0);
   if (!counted) return std::nullopt;
@@ -444,6 +416,7 @@ constexpr std::array kReaders = {
     CountRow{"ReduceSum", count_reduce<zero_of>},
     CountRow{"ReduceSumSquare", count_reduce<zero_of>},
     CountRow{"Reshape", count_reshape},
+    CountRow{"ScatterElements", count_scatter_elements},
     CountRow{"ScatterND", count_scatter_nd},
     CountRow{"Shape", count_shape},
     CountRow{"Size", count_size},

@@ -107,6 +107,36 @@ LIMITS_OF_A_RUN = HEAD + """limits_of_a_run (float[1,8,4] boxes, float[1,2,8] sc
   highest = ReduceMax<keepdims = 0>(chosen)
 }
 """
+# Two levels of a pyramid, whose regions are pooled each by its own and put back where they were among those with high scores.
+LEVEL = """
+  is_@ = Equal(level, l@)
+  found_@ = NonZero(is_@)
+  at_@ = Squeeze(found_@, a0)
+  own_@ = Gather<axis = 0>(regions, at_@)
+  number_@ = Shape(at_@)
+  images_@ = ConstantOfShape<value = int64[1] {0}>(number_@)
+  pooled_@ = RoiAlign<sampling_ratio = 2, output_height = 3, output_width = 3>(features_@, own_@, images_@)
+  column_@ = Reshape(at_@, as_column)
+  size_@ = Shape(pooled_@)
+  places_@ = Expand(column_@, size_@)"""
+LEVELS = HEAD + """levels (float[1,2,16,16] features_0, float[1,2,8,8] features_1, float[6,4] all, int64[6] level_of_all, float[6] scores,
+    float[18,5] weights) => (float[n,5] y)
+<float above = {0.3}, int64[3] tail = {2, 3, 3}, int64[2] flat = {-1, 18}, int64[1] a0 = {0}, int64 l0 = {0}, int64 l1 = {1},
+ int64[4] as_column = {-1, 1, 1, 1}> {
+  high = Greater(scores, above)
+  where = NonZero(high)
+  chosen = Squeeze(where, a0)
+  regions = Gather<axis = 0>(all, chosen)
+  level = Gather<axis = 0>(level_of_all, chosen)
+  number = Shape(chosen)
+  size = Concat<axis = 0>(number, tail)
+  nothing = ConstantOfShape(size)""" + LEVEL.replace("@", "0") + LEVEL.replace("@", "1") + """
+  first = ScatterElements<axis = 0>(nothing, places_0, pooled_0)
+  both = ScatterElements<axis = 0>(first, places_1, pooled_1)
+  rows = Reshape(both, flat)
+  y = MatMul(rows, weights)
+}
+"""
 MODELS = {"torchvision": TORCHVISION, "yolo": YOLO, "ssd": SSD, "padded": PADDED, "limits_of_a_run": LIMITS_OF_A_RUN}
 
 # Eight boxes in three heaps; of which the first overlap each other, and eight that do not.
@@ -227,6 +257,13 @@ def case_padded(world):
 
 def case_limits_of_a_run(world):
     head_case(world, "limits_of_a_run")
+
+
+def case_levels(world):
+    path = world.path("levels.onnxtxt")
+    path.write_text(LEVELS)
+    for target in (["--target", "cpp"], ["--target", "cuda", "--emulate"]):
+        world.run([world.gcompile, "verify", path, "-q", *target])
 
 
 def case_onnxruntime(world):

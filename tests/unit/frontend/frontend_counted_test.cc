@@ -283,6 +283,28 @@ TEST(Counted, ScatteredBackWhereItWas) {
   EXPECT_EQ(filled(outcome, 0, {x, mask(kAll)}), (Numbers{-1, -2, -3, -4}));
 }
 
+TEST(Counted, ElementsScatteredBack) {
+  const std::string indices =
+      "w = NonZero(m)\n zero = Constant<value_ints = [0]>()\n i = Squeeze(w, zero)\n"
+      "r = Gather<axis = 0>(x, i)\n u = Neg(r)\n";
+  const Outcome whole =
+      model("(float[4] x, bool[4] m) => (float[4] y)", indices + "y = ScatterElements(x, i, u)");
+  const Tensor x = floats({4}, {1, 2, 3, 4});
+  EXPECT_EQ(filled(whole, 0, {x, mask(kNone)}), (Numbers{1, 2, 3, 4}));
+  EXPECT_EQ(filled(whole, 0, {x, mask(kSome)}), (Numbers{1, -2, 3, -4}));
+  EXPECT_EQ(filled(whole, 0, {x, mask(kAll)}), (Numbers{-1, -2, -3, -4}));
+  // Into what is counted itself, from its end: an index that it does not have ends the run.
+  const Outcome part = model("(float[4] x, bool[4] m, int64[2] k, bool[2] o) => (float[n] y)",
+                             indices +
+                                 "j = Compress<axis = 0>(k, o)\n p = Cast<to = 1>(j)\n"
+                                 "y = ScatterElements(r, j, p)");
+  const Tensor both = mask({1, 1});
+  EXPECT_EQ(filled(part, 0, {x, mask(kSome), ints({-1, 0}), both}), (Numbers{0, -1}));
+  EXPECT_EQ(filled(part, 0, {x, mask(kSome), ints({3, -2}), mask({0, 1})}), (Numbers{-2, 4}));
+  EXPECT_ANY_THROW(filled(part, 0, {x, mask(kSome), ints({2, 0}), both}));
+  EXPECT_ANY_THROW(filled(part, 0, {x, mask(kSome), ints({-3, 0}), both}));
+}
+
 TEST(Counted, NoStateIsCounted) {
   frontend::ImportOptions options;
   options.states = {{"x", "y"}};
@@ -393,12 +415,13 @@ TEST(Counted, WhatWouldSeeTheRestIsRefused) {
       "one = Constant<value_ints = [1]>()\n"
       "two = Constant<value_ints = [2]>()\n";
   for (const char* body : {
-           "y = Add(r, z)",                                   // as many as there is room for
-           "y = CumSum<reverse = 1>(r, zero)",                // the last first
-           "s = Compress<axis = 0>(x, o)\n y = Mul(r, s)",    // chosen by another
-           "y = ArgMax<axis = 0, select_last_index = 1>(r)",  // the last, which may not be filled
-           "y = Slice(r, one, two)",                          // not from the front
-           "t = Transpose(r)\n y = MatMul(t, z)",             // contracts with all rows
+           "y = Add(r, z)",                                       // as many as there is room for
+           "y = CumSum<reverse = 1>(r, zero)",                    // the last first
+           "s = Compress<axis = 0>(x, o)\n y = Mul(r, s)",        // chosen by another
+           "y = ArgMax<axis = 0, select_last_index = 1>(r)",      // the last, which may not be filled
+           "y = Slice(r, one, two)",                              // not from the front
+           "i = Cast<to = 7>(x)\n y = ScatterElements(z, i, r)",  // as many indices as there is room for
+           "t = Transpose(r)\n y = MatMul(t, z)",                 // contracts with all rows
            "y = If(b) <then_branch = g () => (float[p,q] v) { v = Neg(r) }, "
            "else_branch = h () => (float[p,q] w) { w = Abs(r) }>",  // in a branch
        }) {
