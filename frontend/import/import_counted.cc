@@ -27,8 +27,13 @@ bool Importer::count_by_data(ir::NodeId id, Scope& scope) {
 
 void Importer::note_counts(const ir::CountedResult& result, const ir::Graph& graph) {
   ir::CountedFacts& facts = counted_[&graph];
-  if (result.counted) facts.axes[result.value] = *result.counted;
-  if (!result.sizes.empty()) facts.sizes[result.value] = result.sizes;
+  if (result.counted)
+    facts.axes[result.value] = {result.counted->axis, facts.known_count(graph, result.counted->count)};
+  if (result.sizes.empty()) return;
+  ir::CountedSizes& sizes = facts.sizes[result.value] = result.sizes;
+  for (ir::CountedSize& size : sizes) {
+    if (size.count.valid()) size.count = facts.known_count(graph, size.count);
+  }
 }
 
 void Importer::follow_counts(ir::NodeId id, Scope& scope) {

@@ -28,6 +28,10 @@ using CountedSizes = std::vector<CountedSize>;
 struct CountedFacts {
   std::map<ValueId, CountedAxis> axes;
   std::map<ValueId, CountedSizes> sizes;
+  std::vector<ValueId> counts;  // that are computed in different ways
+
+  /// The one of `counts` that is computed as `count` is; else `count`, which is one of them from then on.
+  ValueId known_count(const Graph& graph, ValueId count);
 };
 
 /// What stands for the result of a node.

@@ -1,6 +1,7 @@
 // Results of which only data knows how many elements there are: what they and what follows from them are, by the
 // evaluator, for data that chooses none, some and all.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -303,6 +304,28 @@ TEST(Counted, ElementsScatteredBack) {
   EXPECT_EQ(filled(part, 0, {x, mask(kSome), ints({3, -2}), mask({0, 1})}), (Numbers{-2, 4}));
   EXPECT_ANY_THROW(filled(part, 0, {x, mask(kSome), ints({2, 0}), both}));
   EXPECT_ANY_THROW(filled(part, 0, {x, mask(kSome), ints({-3, 0}), both}));
+}
+
+/// What exporters write for x[m] * y[m]. Other masks, and other parts of one, choose as many as they like.
+TEST(Counted, ChosenByTheSameMaskTwice) {
+  const std::string signature = "(float[4] x, float[4] y, float[4] s) => (float[n] z)";
+  const auto body = [](const char* mask, const char* chosen) {
+    return "half = Constant<value_float = 0.5>()\n a = Greater(s, half)\n zero = Constant<value_ints = "
+           "[0]>()\n" +
+           fmt::format(
+               "b = {}\n i = NonZero(a)\n j = NonZero(b)\n k = Squeeze(i, zero)\n l = Squeeze(j, zero)\n",
+               mask) +
+           fmt::format("p = Gather<axis = 0>(x, k)\n q = Gather<axis = 0>(y, l)\n {}", chosen);
+  };
+  const Outcome twice = model(signature, body("Greater(s, half)", "z = Mul(p, q)"));
+  const std::vector<Tensor> inputs = {floats({4}, {1, 2, 3, 4}), floats({4}, {5, 6, 7, 8}),
+                                      floats({4}, {0, 1, 0, 2})};
+  EXPECT_EQ(filled(twice, 0, inputs), (Numbers{12, 32}));
+  const Outcome joined = model(
+      signature,
+      body("Greater(s, half)", "v = Concat<axis = 0>(p, q)\n w = Concat<axis = 0>(q, p)\n z = Sub(v, w)"));
+  EXPECT_EQ(filled(joined, 0, inputs), (Numbers{-4, -4, 4, 4}));
+  EXPECT_FALSE(import_text(model_text(signature, body("Less(s, half)", "z = Mul(p, q)"))).errors.empty());
 }
 
 TEST(Counted, NoStateIsCounted) {
