@@ -237,6 +237,7 @@ void Importer::import_if(const onnx::NodeProto& node, const ir::Operator& op, Sc
     if (!is_value) input = nullptr;
     if (input) capture(*input, *binding, *scope.graph, captures);
   }
+  capture_counts(*scope.graph, captures);
   const std::string name = scope.prefix + name_of(node);
   Branch then_branch = import_branch(*branches[0], captures, scope, name + "/then", fed);
   Branch else_branch = import_branch(*branches[1], captures, scope, name + "/else", fed);
@@ -288,6 +289,13 @@ void Importer::bind_if(const onnx::NodeProto& node, const ir::Operator& op, cons
       results.push_back(is_element ? fmt::format("{}/{}", node.output(i), k) : node.output(i));
     }
   }
+  std::vector<Branch*> branches;
+  for (Branch* branch : {&then_branch, &else_branch}) {
+    if (branch->graph.trap.empty()) branches.push_back(branch);
+  }
+  const std::vector<CountOfResult> counts = join_counts(branches);
+  for (Branch* branch : branches) branch->graph.erase_unused_constants();
+  results.resize(branches.front()->graph.outputs().size(), node.output(0) + "_count");
   operands->insert(operands->end(), captures.values.begin(), captures.values.end());
   const ir::NodeId id = add_node(node, op, std::move(*operands), {}, results, scope);
   std::vector<ir::Graph>& graphs = scope.graph->node(id).subgraphs;
@@ -295,6 +303,10 @@ void Importer::bind_if(const onnx::NodeProto& node, const ir::Operator& op, cons
   graphs.push_back(std::move(else_branch.graph));
   if (!type_node(id, scope, opset_of(scope))) throw Poisoned{};
   const std::vector<ir::ValueId> made = scope.graph->node(id).results;
+  for (const CountOfResult& count : counts) {
+    if (!made[count.result].valid()) continue;
+    note_counts({made[count.result], ir::CountedAxis{count.axis, made[count.count]}}, *scope.graph);
+  }
   auto next = made.begin();
   for (int i = 0; i < node.output_size(); ++i) {
     const Binding& kind = kinds[static_cast<std::size_t>(i)];
@@ -399,6 +411,7 @@ Importer::Branch Importer::import_branch(const onnx::GraphProto& proto, const Ca
     const ir::Value& value = scope.graph->value(outside);
     inside[outside] = branch.graph.add_input(value.name, value.type);
   }
+  carry_counts(*scope.graph, inside, branch.graph);
   for (const auto& [captured, binding] : captures.bindings) {
     if (used.count(captured) == 0) continue;
     std::vector<ir::ValueId> values = binding.values();
@@ -440,8 +453,7 @@ Importer::Branch Importer::import_branch(const onnx::GraphProto& proto, const Ca
     for (const ir::ValueId value : branch.outputs[i].values())
       branch.graph.add_output(value, is_sequence ? fmt::format("{}/{}", output, k++) : output);
   }
-  leave_branch(branch.graph);
-  branch.graph.erase_unused_constants();
+  branch.counts = counted_[&branch.graph];
   return branch;
 }
 

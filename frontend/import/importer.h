@@ -142,6 +142,7 @@ class Importer {
     std::vector<Binding>
         outputs;  // of the file's graph, whose values are the graph's outputs one after another
     bool poisoned = false;
+    ir::CountedFacts counts = {};  // of the graph
   };
   Branch import_branch(const onnx::GraphProto& proto, const Captures& captures, const Scope& scope,
                        const std::string& node_name, const std::vector<const std::string*>& fed);
@@ -151,6 +152,15 @@ class Importer {
   static void trap_smaller(ir::Graph& a, ir::Graph& b, Diagnostics& to);
   static void require_same_kinds(const onnx::NodeProto& node, const Branch& then_branch,
                                  const Branch& else_branch);
+  /// An axis that a run fills in part of a result of an If, and which result says how far.
+  struct CountOfResult {
+    std::size_t result, count;
+    int axis;
+  };
+  void capture_counts(const ir::Graph& graph, Captures& captures) const;
+  void carry_counts(const ir::Graph& from, const std::map<ir::ValueId, ir::ValueId>& inside,
+                    ir::Graph& branch);
+  static std::vector<CountOfResult> join_counts(const std::vector<Branch*>& branches);
   void bind_if(const onnx::NodeProto& node, const ir::Operator& op, const Captures& captures,
                Branch&& then_branch, Branch&& else_branch, Scope& scope);
 
@@ -184,7 +194,7 @@ class Importer {
   const ir::CountedAxis* counted_axis(const ir::Graph& graph, ir::ValueId value) const;
   /// A branch may lie where another one was.
   void enter_branch(const ir::Graph& branch);
-  void leave_branch(const ir::Graph& branch);
+  void refuse_counts(const Branch& branch);
   /// An output for each count, behind all others.
   void add_counts(Scope& scope, std::set<std::string>& taken);
 

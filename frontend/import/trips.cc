@@ -182,6 +182,7 @@ ir::TensorType Importer::Trips::row_type(const Bindings& inputs, int k) {
   const Branch branch =
       importer_.import_branch(inside_, importer_.captures_of({&inside_}, inner), inner, name_, {});
   if (branch.poisoned) throw Poisoned{};
+  importer_.refuse_counts(branch);
   if (!branch.graph.trap.empty()) operator_error(branch.graph.trap);
   return branch.graph.value(row_of(branch.outputs, k)).type;
 }

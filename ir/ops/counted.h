@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "ir/graph/operator.h"
@@ -24,11 +25,32 @@ struct CountedSize {
 };
 using CountedSizes = std::vector<CountedSize>;
 
+/// Equal numbers for values of a graph that are the same in every run, as far as operators and constants tell
+/// (value numbering; Cocke and Schwartz, 1970). In time proportional to what is behind the values asked for.
+class ValueNumbers {
+ public:
+  std::size_t of(const Graph& graph, ValueId value);
+
+ private:
+  /// What a value is made by, of what: an operator, numbers of operands and the place among results; of a constant
+  /// its type and some of its bytes.
+  struct Maker {
+    std::string name;
+    std::vector<std::size_t> parts;
+    auto operator<=>(const Maker&) const = default;
+  };
+  std::size_t new_number(const Graph& graph, ValueId value);
+
+  std::map<ValueId, std::size_t> numbers_;
+  std::map<Maker, std::vector<ValueId>> made_;  // the first value of each number
+};
+
 /// What is known of the values of a graph.
 struct CountedFacts {
   std::map<ValueId, CountedAxis> axes;
   std::map<ValueId, CountedSizes> sizes;
-  std::vector<ValueId> counts;  // that are computed in different ways
+  ValueNumbers numbers;
+  std::map<std::size_t, ValueId> counts;  // one of each number
 
   /// The one of `counts` that is computed as `count` is; else `count`, which is one of them from then on.
   ValueId known_count(const Graph& graph, ValueId count);
