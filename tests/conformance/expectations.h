@@ -13,7 +13,8 @@ using Expectations = std::map<std::string, std::string>;
 /// Throws std::runtime_error with path and line for a line that is none of these,
 /// and for a name that occurs twice.
 Expectations read_expectations(const std::string& path);
-void write_expectations(const std::string& path, const Expectations& expectations);
+enum class List { kAll, kExceptions };
+void write_expectations(const std::string& path, const Expectations& expectations, List list);
 
 /// Whether `result`, "wrong: WHAT" included, is what `expected` says.
 /// What is wrong may be worded differently.

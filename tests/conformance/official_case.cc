@@ -80,7 +80,7 @@ void import_bound(const onnx::ModelProto& model, const frontend::TestData& data,
 /// What kernel families say of weights that are no constants.
 constexpr const char* kRunWeights = "weights that only the run knows";
 
-/// Whether a step is left to plain loops for want of constants: the fast kernels are what a case is for.
+/// Whether a step is left to plain loops for want of constants.
 bool has_computed_weights(const Program& program) {
   return std::any_of(program.schedules.back().layers.begin(), program.schedules.back().layers.end(),
                      [](const Layer& layer) {
@@ -126,7 +126,8 @@ std::set<std::string> operator_kinds(const std::string& folder) {
   return kinds;
 }
 
-OfficialCase read_official_case(const std::string& folder, const std::string& name, Target target) {
+std::vector<OfficialCase> read_official_case(const std::string& folder, const std::string& name,
+                                             Target target) {
   OfficialCase out;
   out.name = name;
   onnx::ModelProto model;
@@ -136,14 +137,19 @@ OfficialCase read_official_case(const std::string& folder, const std::string& na
     data = frontend::read_test_data(folder + "/test_data_set_0", {}, frontend::ports_of(model.graph()));
   } catch (const CompileError& error) {
     out.refusal = first_line(error);
-    return out;
+    return {out};
   }
   for (const auto& output : data.outputs) out.outputs.push_back(output.value);
-  return bind_inputs(model, data, folder, target, std::move(out));
+  std::vector<OfficialCase> variants;
+  for (const Constants constants : {Constants::kNeeded, Constants::kForFastKernels}) {
+    OfficialCase bound = bind_inputs(model, data, folder, target, out, constants);
+    if (variants.empty() || variants.front().known != bound.known) variants.push_back(std::move(bound));
+  }
+  return variants;
 }
 
 OfficialCase bind_inputs(const onnx::ModelProto& model, const frontend::TestData& data,
-                         const std::string& folder, Target target, OfficialCase out) {
+                         const std::string& folder, Target target, OfficialCase out, Constants constants) {
   const std::string at_least = out.known;
   bool begun = false;
   std::optional<OfficialCase> by_plain_loops;
@@ -160,7 +166,7 @@ OfficialCase bind_inputs(const onnx::ModelProto& model, const frontend::TestData
       }
       const Program program = lower_case(out, 3, "c", target);
       out.computes = optimised(out, 3, target).node_count() > 0;
-      if (!has_computed_weights(program)) return out;
+      if (constants == Constants::kNeeded || !has_computed_weights(program)) return out;
       if (!by_plain_loops) by_plain_loops = out;
       continue;
     } catch (const CompileError& error) {

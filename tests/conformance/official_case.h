@@ -31,13 +31,18 @@ struct OfficialCase {
 /// The operators in a model's main graph; empty when the file cannot be read.
 std::set<std::string> operator_kinds(const std::string& folder);
 
-/// Inputs that an operator must know at compile time become constants, as few as it takes.
-OfficialCase read_official_case(const std::string& folder, const std::string& name, Target target);
+/// Why inputs of a run become constants: some operators must know them, and fast kernels must know weights.
+enum class Constants { kNeeded, kForFastKernels };
 
-/// The same of a model at hand and the data of its inputs; `out` holds what else is known of the case, and
-/// in `known` which inputs become constants at least.
+/// The case with as few constants as it takes, and behind it, where weights that a run gives leave a step to
+/// plain loops, the same with these weights as constants.
+std::vector<OfficialCase> read_official_case(const std::string& folder, const std::string& name,
+                                             Target target);
+
+/// A model at hand and the data of its inputs, of which as few become constants as it takes; `out` holds what
+/// else is known of the case, and in `known` which inputs become constants at least.
 OfficialCase bind_inputs(const onnx::ModelProto& model, const frontend::TestData& data,
-                         const std::string& folder, Target target, OfficialCase out);
+                         const std::string& folder, Target target, OfficialCase out, Constants constants);
 
 /// Optimised at `level` and lowered under the prefix `name`. Throws CompileError.
 Program lower_case(const OfficialCase& given, int level, const std::string& name, Target target);

@@ -161,7 +161,7 @@ OfficialCase bound(const EdgeModel& model, Target target) {
   given.known = model.known;
   frontend::TestData data;
   for (const ir::Tensor& input : model.inputs) data.inputs.push_back({{}, input});
-  return bind_inputs(model.model, data, {}, target, std::move(given));
+  return bind_inputs(model.model, data, {}, target, std::move(given), Constants::kForFastKernels);
 }
 
 EdgeModel chosen_model(const EdgeCell& cell, const Verdict& verdict) {
