@@ -33,7 +33,7 @@ def document(operators):
              ""]
     for domain in sorted({op["domain"] for op in operators}):
         rows = [op for op in operators if op["domain"] == domain]
-        lines += [f"## {TITLES.get(domain, domain)}", "", f"{len(rows)} operators.", "",
+        lines += [f"## {TITLES.get(domain, domain)}", "", f"{len(rows)} operator{'s' if len(rows) > 1 else ''}.", "",
                   "| Operator | Opsets | What it computes |", "|---|---|---|"]
         for op in sorted(rows, key=lambda row: row["name"]):
             versions = ", ".join(str(version) for version in op["versions"])

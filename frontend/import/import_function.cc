@@ -1,12 +1,12 @@
-// Functions of the model, and those that ONNX's schemas have for operators without a record: inlined where they
-// are called.
+// Functions of the model, those that ONNX's schemas have for operators without a record, and those that a node of
+// FlexAttention brings along: inlined where they are called.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "frontend/files/tensor_import.h"
-#include "frontend/import/importer.h"
+#include "frontend/import/made_nodes.h"
 #include "frontend/import/schema_function.h"
 
 namespace gcompile::frontend {
@@ -144,6 +144,71 @@ bool Importer::import_schema_function(const onnx::NodeProto& node, Scope& scope)
     poison_results(node, scope);
   }
   return true;
+}
+
+/// Probabilities are the softmax of the scores; either goes through a graph of the node, if it has one.
+class Importer::FlexAttention : public MadeNodes {
+ public:
+  using MadeNodes::MadeNodes;
+
+  void make() {
+    if (node_.input_size() != 3 || node_.output_size() != 1 || !is_read(0))
+      malformed("the operator has three inputs and one output");
+    const ir::ValueId q = operand(0), k = operand(1), v = operand(2);
+    if (type(k).element != type(q).element || type(v).element != type(q).element)
+      operator_error("Q, K and V have different types");
+    const ir::Attributes given = attributes_without({"score_mod", "prob_mod"});
+    const bool is_double = type(q).element == ir::ElementType::kFloat64;
+    ir::Attributes attributes;
+    attributes.set("precision",
+                   given.has("softmax_precision")
+                       ? given.int_of("softmax_precision")
+                       : std::int64_t{is_double ? onnx::TensorProto::DOUBLE : onnx::TensorProto::FLOAT});
+    if (given.has("scale")) attributes.set("scale", given.float_of("scale"));
+    const ir::ValueId scores = emit("AttentionScores", {q, k}, std::move(attributes), name_ + "/scores");
+    ir::Attributes last;
+    last.set("axis", std::int64_t{-1});
+    const ir::ValueId probabilities =
+        emit("Softmax", {changed("score_mod", scores)}, std::move(last), name_ + "/probabilities");
+    bind_result(0, Binding::of(emit("AttentionSums", {changed("prob_mod", probabilities), v}, {},
+                                    scope_.prefix + node_.output(0))));
+  }
+
+ private:
+  /// What the graph makes of the value; the value itself where there is none.
+  ir::ValueId changed(const char* attribute, ir::ValueId value) {
+    const onnx::GraphProto* graph = graph_of(node_, attribute);
+    if (!graph) return value;
+    if (graph->input_size() != 1 || graph->output_size() != 1)
+      malformed(fmt::format("the graph '{}' must have one input and one output", attribute));
+    Scope body = scope_.inside(*scope_.graph);
+    body.outer = &scope_;
+    body.graph_name = graph->name();
+    body.prefix = fmt::format("{}/{}/", name_, attribute);
+    body.place =
+        fmt::format(", in the graph '{}' of {} {}{}", attribute, op_.name, shown_name(node_), scope_.place);
+    importer_.bind(body, graph->input(0).name(), Binding::of(value));
+    importer_.import_initializers(*graph, body);
+    importer_.import_nodes(graph->node(), body);
+    const std::string& name = graph->output(0).name();
+    const Binding* made = body.find(name);
+    if (!made) {
+      throw MadeError{
+          "E0501",
+          {fmt::format("the graph '{}' has an output '{}', which nothing makes", attribute, printable(name)),
+           ""}};
+    }
+    const ir::ValueId result = tensor_of(*made, fmt::format("the output of the graph '{}'", attribute));
+    if (type(result) != type(value)) {
+      operator_error(fmt::format("the graph '{}' makes {} of {}", attribute, ir::to_string(type(result)),
+                                 ir::to_string(type(value))));
+    }
+    return result;
+  }
+};
+
+void Importer::import_flex_attention(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope) {
+  import_made(node, scope, [&] { FlexAttention(*this, node, op, scope).make(); });
 }
 
 }  // namespace gcompile::frontend

@@ -48,7 +48,7 @@ void Importer::Trips::read_attributes() {
     malformed(fmt::format("graphs are nested deeper than the limit of {}",
                           importer_.options_.limits.graph_nesting));
   }
-  attributes_ = attributes_without("body");
+  attributes_ = attributes_without({"body"});
 }
 
 std::optional<std::int64_t> Importer::Trips::most_trips() const {

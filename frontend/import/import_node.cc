@@ -57,6 +57,8 @@ void Importer::import_node(const onnx::NodeProto& node, Scope& scope) {
     import_scan(node, *op, scope);
   } else if (domain.empty() && node.op_type() == "SequenceMap") {
     import_sequence_map(node, *op, scope);
+  } else if (domain == "ai.onnx.preview" && node.op_type() == "FlexAttention") {
+    import_flex_attention(node, *op, scope);
   } else if (domain.empty() && node.op_type() == "Constant") {
     import_constant(node, *op, scope);
   } else if (!import_sequence(node, *op, scope)) {

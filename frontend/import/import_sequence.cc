@@ -61,7 +61,7 @@ void Importer::Sequences::count_made(std::int64_t elements) {
 }
 
 void Importer::Sequences::empty() {
-  const ir::Attributes attributes = attributes_without("");
+  const ir::Attributes attributes = attributes_without({});
   const std::int64_t code = attributes.int_of("dtype");
   const auto element =
       code >= 0 && code <= INT32_MAX ? element_type_of(static_cast<int>(code)) : std::nullopt;
@@ -70,7 +70,7 @@ void Importer::Sequences::empty() {
 }
 
 void Importer::Sequences::construct() {
-  attributes_without("");
+  attributes_without({});
   Values values;
   for (int i = 0; i < node_.input_size(); ++i) values.push_back(operand(i));
   if (values.empty()) malformed("it has no inputs");
@@ -110,7 +110,7 @@ std::size_t Importer::Sequences::position(int i, std::size_t end, std::size_t fa
 }
 
 void Importer::Sequences::insert() {
-  attributes_without("");
+  attributes_without({});
   const Binding before = given(0);
   const Sequence& old = sequence(before);
   Values values = old.values;
@@ -121,7 +121,7 @@ void Importer::Sequences::insert() {
 }
 
 void Importer::Sequences::erase() {
-  attributes_without("");
+  attributes_without({});
   const Binding before = given(0);
   const Sequence& old = sequence(before);
   Values values = old.values;
@@ -132,7 +132,7 @@ void Importer::Sequences::erase() {
 }
 
 void Importer::Sequences::at() {
-  attributes_without("");
+  attributes_without({});
   const Binding from = given(0);
   const Values& values = sequence(from).values;
   if (!has_operand(1)) malformed("input 1 is omitted");
@@ -167,7 +167,7 @@ void Importer::Sequences::element_at_run(const Values& values) {
 }
 
 void Importer::Sequences::length() {
-  attributes_without("");
+  attributes_without({});
   const Binding of = given(0);
   const auto count = static_cast<std::int64_t>(sequence(of).values.size());
   const ir::Scalar scalar = ir::Scalar::of_integer(ir::ElementType::kInt64, count);
@@ -175,7 +175,7 @@ void Importer::Sequences::length() {
 }
 
 void Importer::Sequences::concat() {
-  const ir::Attributes attributes = attributes_without("");
+  const ir::Attributes attributes = attributes_without({});
   const Binding from = given(0);
   const Values& values = sequence(from).values;
   if (values.empty()) operator_error("the sequence is empty, so that the result has no type");
@@ -232,7 +232,7 @@ std::vector<std::int64_t> Importer::Sequences::parts_of(ir::Dim size) {
 }
 
 void Importer::Sequences::split() {
-  const ir::Attributes attributes = attributes_without("");
+  const ir::Attributes attributes = attributes_without({});
   const ir::ValueId whole = operand(0);
   const ir::TensorType given = type(whole);
   const int axis = axis_within(attributes.int_of("axis"), given.rank());
@@ -258,19 +258,19 @@ void Importer::Sequences::split() {
 
 /// The type without an element has no use: who reads it gets nothing.
 void Importer::Sequences::optional() {
-  attributes_without("type");
+  attributes_without({"type"});
   bind_result(given(0));
 }
 
 void Importer::Sequences::has_element() {
-  attributes_without("");
+  attributes_without({});
   const bool has = given(0).state != Binding::State::kOmitted;
   const ir::Scalar scalar = ir::Scalar::of_integer(ir::ElementType::kBool, has ? 1 : 0);
   if (is_read(0)) bind_result(Binding::of(add_constant(scalar, result_name())));
 }
 
 void Importer::Sequences::get_element() {
-  attributes_without("");
+  attributes_without({});
   const Binding element = given(0);
   if (element.state == Binding::State::kOmitted) operator_error("the optional has no element");
   bind_result(element);

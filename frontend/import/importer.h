@@ -207,6 +207,8 @@ class Importer {
   void import_call(const onnx::NodeProto& node, const Function& entry, Scope& scope);
   AttributeEnvironment call_environment(const onnx::NodeProto& node, const Function& entry,
                                         const Scope& scope);
+  class FlexAttention;
+  void import_flex_attention(const onnx::NodeProto& node, const ir::Operator& op, Scope& scope);
   /// An operator without a record, by the function that ONNX's schema has; false: it has none.
   bool import_schema_function(const onnx::NodeProto& node, Scope& scope);
 

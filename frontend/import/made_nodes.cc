@@ -105,10 +105,11 @@ Sequence Importer::MadeNodes::sequence_of(Values values, ir::ElementType element
   return {element, std::move(values)};
 }
 
-ir::Attributes Importer::MadeNodes::attributes_without(std::string_view name) const {
+ir::Attributes Importer::MadeNodes::attributes_without(std::initializer_list<std::string_view> names) const {
   onnx::NodeProto others;
   for (const onnx::AttributeProto& attribute : node_.attribute()) {
-    if (attribute.name() != name) *others.add_attribute() = attribute;
+    if (std::find(names.begin(), names.end(), attribute.name()) == names.end())
+      *others.add_attribute() = attribute;
   }
   ir::Attributes attributes =
       import_attributes(others, scope_.environment, importer_.options_.limits, &importer_.external_);

@@ -43,8 +43,8 @@ class Importer::MadeNodes {
   bool is_read(int i) const { return i < node_.output_size() && !node_.output(i).empty(); }
   void bind_result(int i, Binding binding) { importer_.bind(scope_, node_.output(i), std::move(binding)); }
 
-  /// All attributes but the one that is read elsewhere, with their defaults.
-  ir::Attributes attributes_without(std::string_view name) const;
+  /// All attributes but those that are read elsewhere, with their defaults.
+  ir::Attributes attributes_without(std::initializer_list<std::string_view> names) const;
   ir::ValueId emit(std::string_view op, Values operands, ir::Attributes attributes, const std::string& name);
   Values emit(std::string_view op, Values operands, ir::Attributes attributes, const std::string& name,
               const std::vector<std::string>& results);

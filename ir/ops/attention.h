@@ -30,6 +30,8 @@ struct AttentionValues {
   std::array<ValueId, 4> scores;
 };
 AttentionValues emit_attention(RewriteContext& context, const AttentionCore& core);
+/// scale * Q K' alone, in the type of both.
+ValueId emit_attention_scores(RewriteContext& context, const AttentionCore& core);
 
 /// (batch, rows, heads * size) -> (batch, heads, rows, size), and back.
 ValueId emit_split_heads(RewriteContext& context, ValueId value, std::int64_t heads);

@@ -40,9 +40,6 @@ class Emitter {
     return values;
   }
 
- private:
-  Dim folded_rows() const { return query_heads_ / heads_ * rows_; }
-
   /// scale * Q K' as (batch, query heads, rows, columns). 16-bit floats are scaled before, by the root on
   /// each side, so that the product does not overflow.
   ValueId product() {
@@ -58,6 +55,9 @@ class Emitter {
     scores = emit_reshape(context_, scores, {batch_, query_heads_, rows_, columns_});
     return both ? scores : emit_scale(context_, scores, core_.scale);
   }
+
+ private:
+  Dim folded_rows() const { return query_heads_ / heads_ * rows_; }
 
   ValueId infinity(ValueId like) {
     return context_.constant_scalar(context_.type(like).element, -std::numeric_limits<double>::infinity());
@@ -143,6 +143,10 @@ class Emitter {
 
 AttentionValues emit_attention(RewriteContext& context, const AttentionCore& core) {
   return Emitter(context, core).run();
+}
+
+ValueId emit_attention_scores(RewriteContext& context, const AttentionCore& core) {
+  return Emitter(context, core).product();
 }
 
 ValueId emit_split_heads(RewriteContext& context, ValueId value, std::int64_t heads) {

@@ -1,6 +1,7 @@
 // BatchNormalization in inference mode is y = x * a + b per channel with a = gamma / sqrt(var + epsilon) and
 // b = beta - mean * a. Known statistics are folded into a and b in double, with one rounding each; where
-// either would leave its range, y is computed as the operator says it.
+// either would leave its range, y is computed as the operator says it. In training mode mean and variance are
+// those of the operand, per channel.
 
 #include <cmath>
 #include <optional>
@@ -18,13 +19,10 @@ void normalise(RewriteContext& context) {
     if (!attributes.flag("spatial")) operator_error("attribute 'spatial' = 0 is not supported");
     attributes.erase("spatial");
   }
-  if (attributes.has("training_mode")) {
-    if (attributes.flag("training_mode")) {
-      operator_error("training mode is not supported", "export the model for inference");
-    }
+  if (!attributes.has("training_mode") || !attributes.flag("training_mode")) {
     attributes.erase("training_mode");
+    attributes.erase("momentum");
   }
-  attributes.erase("momentum");
   attributes.erase("is_test");  // opset 6
 }
 
@@ -36,8 +34,10 @@ void infer(InferContext& context) {
   for (int i = 1; i < 5; ++i) {
     if (context.shape(i) != channels) operator_error("scale, bias, mean and variance must be (C)");
   }
+  if (context.attributes().flag("training_mode") && context.result_count() > 3)
+    operator_error("in training mode there are three results");
   for (int i = 1; i < context.result_count(); ++i) {
-    context.set_result(i, context.operand(3));
+    context.set_result(i, context.operand(i == 2 ? 4 : 3));
   }
   context.set_result(0, context.operand(0));
 }
@@ -92,6 +92,46 @@ ValueId as_written(RewriteContext& context, ValueId x, ElementType type, const S
   return context.emit("Add", {context.emit("Mul", {standard, parameter(1)}), parameter(2)});
 }
 
+/// What a run makes of the old statistics: old * momentum + new * (1 - momentum).
+void emit_running(RewriteContext& context, int result, ValueId statistic) {
+  const int operand = result + 2;
+  if (!context.has_result(result)) return;
+  const ElementType type = context.type(statistic).element;
+  const auto momentum = static_cast<double>(context.attributes().float_of("momentum"));
+  const ValueId before = emit_cast(context, context.operand_id(operand), type);
+  const ValueId now = emit_reshape(context, statistic, context.shape(operand));
+  const ValueId old_part = context.emit("Mul", {before, context.constant_scalar(type, momentum)});
+  const ValueId new_part = context.emit("Mul", {now, context.constant_scalar(type, 1 - momentum)});
+  const ValueId sum = context.emit("Add", {old_part, new_part});
+  context.replace_result(result, emit_cast(context, sum, context.element(operand)));
+}
+
+/// Mean and variance over all axes but that of the channels, of squares of deviations, so that nothing cancels.
+void decompose_training(RewriteContext& context, const Shape& shape) {
+  const TensorType x = context.operand(0);
+  const ElementType type = compute_type(x.element);
+  const auto parameter = [&](int i) {
+    return emit_reshape(context, emit_cast(context, context.operand_id(i), type), shape);
+  };
+  std::vector<std::int64_t> all_but_channels;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i != 1) all_but_channels.push_back(i);
+  }
+  const ValueId axes = context.constant_ints(all_but_channels);
+  const ValueId wide = emit_cast(context, context.operand_id(0), type);
+  const ValueId mean = context.emit("ReduceMean", {wide, axes});
+  const ValueId deviation = context.emit("Sub", {wide, mean});
+  const ValueId variance = context.emit("ReduceMean", {context.emit("Mul", {deviation, deviation}), axes});
+  const ValueId epsilon =
+      context.constant_scalar(type, static_cast<double>(context.attributes().float_of("epsilon")));
+  const ValueId root = context.emit("Sqrt", {context.emit("Add", {variance, epsilon})});
+  const ValueId scaled = context.emit("Mul", {context.emit("Div", {deviation, root}), parameter(1)});
+  const ValueId y = context.emit("Add", {scaled, parameter(2)});
+  emit_running(context, 1, mean);
+  emit_running(context, 2, variance);
+  context.replace_result(0, emit_cast(context, y, x.element));
+}
+
 /// Old exporters name the statistics even where nobody reads them; only who reads them asks for training.
 void require_unused_statistics(const NodeView& node) {
   for (int i = 1; i < node.result_count(); ++i) {
@@ -102,12 +142,16 @@ void require_unused_statistics(const NodeView& node) {
 }
 
 bool decompose(RewriteContext& context) {
-  require_unused_statistics(context);
   const TensorType x = context.operand(0);
   // 16-bit floats are scaled and shifted in float32 and rounded once.
   const ElementType type = compute_type(x.element);
   Shape shape = {x.rank() > 1 ? x.shape[1] : Dim(1)};
   for (int i = 2; i < x.rank(); ++i) shape.push_back(1);
+  if (context.attributes().flag("training_mode")) {
+    decompose_training(context, shape);
+    return true;
+  }
+  require_unused_statistics(context);
   bool known = true;
   for (int i = 1; i < 5; ++i) known = known && context.constant(i) != nullptr;
   const auto line = known ? folded(context, type, shape) : std::optional(computed(context, type, shape));
@@ -126,9 +170,11 @@ const Operator& operator_BatchNormalization() {
       .versions = {1, 6, 7, 9, 14, 15},
       .operands = {5, 5},
       .results = {1, 5},
-      .attributes = {{"epsilon", AttributeKind::kFloat, 1e-5f}},
+      .attributes = {{"epsilon", AttributeKind::kFloat, 1e-5f},
+                     {"momentum", AttributeKind::kFloat, 0.9f},
+                     {"training_mode", AttributeKind::kInt, std::int64_t{0}}},
       .accuracy = Accuracy::kRounding,
-      .summary = "(x - mean) / sqrt(var + epsilon) * scale + bias per channel (inference only)",
+      .summary = "(x - mean) / sqrt(var + epsilon) * scale + bias per channel",
       .normalise = normalise,
       .infer = infer,
       .decompose = decompose,

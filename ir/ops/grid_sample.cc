@@ -197,7 +197,70 @@ Form lower(const LowerContext& context) {
   return form;
 }
 
+// AffineGrid: where the pixels of an image lie in another one that an affine map takes them to, per image.
+
+constexpr int kTheta = 0, kSize = 1;
+
+/// The result: images, their spatial axes, coordinates with that of the last axis first.
+Shape grid_of(const NodeView& node) {
+  const Shape& theta = node.shape(kTheta);
+  Shape size = node.known_sizes(kSize, "the size of the images");
+  if (size.size() < 4 || size.size() > 5) operator_error("the size must be (N, C, H, W) or (N, C, D, H, W)");
+  const auto axes = static_cast<std::int64_t>(size.size()) - 2;
+  if (theta != Shape{size[0], axes, axes + 1}) {
+    operator_error(fmt::format("theta must be ({}, {}, {}), its shape is {}", to_string(size[0]), axes,
+                               axes + 1, to_string(theta)));
+  }
+  size.erase(size.begin() + 1);
+  size.push_back(axes);
+  return size;
+}
+
+void infer_affine(InferContext& context) {
+  require_float(context, kTheta);
+  context.set_result(0, context.element(kTheta), grid_of(context));
+}
+
+/// theta[n, c, last] + sum over axes k of theta[n, c, k] * (2 * i_k + 1 - e_k) / d, of extents e_k: d is e_k,
+/// or e_k - 1 where the outermost pixels lie at -1 and 1.
+Form lower_affine(const LowerContext& context) {
+  const TensorType& type = context.result(0);
+  const bool aligned = context.attributes().flag("align_corners");
+  const int axes = type.rank() - 2;
+  LoopForm form = LoopForm::over(type.shape);
+  Dag& dag = form.dag;
+  const ElementType compute = compute_type(type.element);
+  const auto theta = [&](int k) {
+    const std::vector<Index> at = {Index::axis(0), Index::axis(axes + 1), Index(k)};
+    return dag.cast(dag.load(kTheta, type.element, at), compute);
+  };
+  int sum = theta(axes);
+  for (int k = 0; k < axes; ++k) {
+    const Dim extent = type.shape[static_cast<std::size_t>(axes - k)];
+    const int position = dag.iota(Index::axis(axes - k) * 2 + Index(1) - Index(extent));
+    const int divisor = dag.size(compute, aligned ? max(extent - 1, 1) : extent);
+    const int x = dag.apply(ScalarOp::kDiv, {dag.cast(position, compute), divisor});
+    sum = dag.apply(ScalarOp::kAdd, {sum, dag.apply(ScalarOp::kMul, {theta(k), x})});
+  }
+  form.set_root(dag.cast(sum, type.element));
+  return form;
+}
+
 }  // namespace
+
+const Operator& operator_AffineGrid() {
+  static const Operator op = {
+      .name = "AffineGrid",
+      .versions = {20},
+      .operands = {2, 2},
+      .attributes = {{"align_corners", AttributeKind::kInt, std::int64_t{0}}},
+      .accuracy = Accuracy::kSum,
+      .summary = "positions of pixels under an affine map",
+      .infer = infer_affine,
+      .lower = lower_affine,
+  };
+  return op;
+}
 
 const Operator& operator_GridSample() {
   static const Operator op = {

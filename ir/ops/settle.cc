@@ -18,6 +18,7 @@ struct Row {
 };
 
 constexpr std::array kRows = {
+    Row{"AffineGrid", settle_grid},
     Row{"BlackmanWindow", settle_window},
     Row{"CenterCropPad", settle_crop},
     Row{"Col2Im", settle_col2im},

@@ -92,6 +92,7 @@ void settle_cumulative(SettleContext& context);
 void settle_window(SettleContext& context);
 void settle_constant_of_shape(SettleContext& context);
 void settle_crop(SettleContext& context);
+void settle_grid(SettleContext& context);
 void settle_unpool(SettleContext& context);
 void settle_slice(SettleContext& context);
 void settle_pad(SettleContext& context);

@@ -245,4 +245,18 @@ void settle_unpool(SettleContext& context) {
   if (context.is_open(2) && out) settle_exactly(context, 2, *out);
 }
 
+/// The images have as many channels as they like.
+void settle_grid(SettleContext& context) {
+  const Numbers* out = context.declared(0);
+  if (!context.is_open(1) || !out || out->size() != static_cast<std::size_t>(count_of(context, 1))) return;
+  if (out->size() < 4) return;
+  Numbers size(out->begin(), out->end() - 1), places = {0}, wanted = size;
+  for (std::size_t k = 2; k < out->size(); ++k) places.push_back(static_cast<std::int64_t>(k));
+  size.insert(size.begin() + 1, 1);
+  const ValueId given = as_list(context, context.operand_id(1));
+  const ValueId places_of_sizes = list_of(context, places);
+  const ValueId but_channels = context.emit("Gather", {given, places_of_sizes});
+  context.assume(1, size, are(context, but_channels, wanted));
+}
+
 }  // namespace gcompile::ir

@@ -1,5 +1,5 @@
 // Element-wise operators whose operands differ in type or role:
-// Cast, CastLike, Clip, Dropout, Identity, Pow, Where.
+// Cast, CastLike, Clip, Identity, Pow, Where.
 
 #include <fmt/format.h>
 
@@ -106,38 +106,6 @@ Form lower_clip(const LowerContext& context) {
   }
   form.set_root(dag.cast(x, type.element));
   return form;
-}
-
-// Dropout ---------------------------------------------------------------------------------------------------
-
-/// Opsets before 12 have the ratio as attribute and know inference only.
-void normalise_dropout(RewriteContext& context) {
-  context.mutable_attributes().erase("ratio");
-  context.mutable_attributes().erase("is_test");  // opset 6
-}
-
-void infer_dropout(InferContext& context) {
-  if (context.has_operand(2)) {
-    const std::vector<std::int64_t> training = context.constant_ints(2, "training_mode");
-    if (training.size() != 1) operator_error("training_mode must be a scalar");
-    const std::optional<Scalar> ratio = constant_scalar(context, 1);
-    const bool nothing_dropped = context.has_operand(1) && ratio && ratio->real == 0;
-    if (training[0] != 0 && !nothing_dropped) {
-      operator_error("training mode is not supported", "export the model for inference");
-    }
-  }
-  context.set_result(0, context.operand(0));
-  context.set_result(1, ElementType::kBool, context.shape(0));
-}
-
-bool decompose_dropout(RewriteContext& context) {
-  context.replace_result(0, context.operand_id(0));
-  if (context.has_result(1)) {
-    const TensorType mask{ElementType::kBool, context.shape(0)};
-    context.replace_result(1,
-                           context.constant(Tensor::filled(mask, Scalar::of_integer(ElementType::kBool, 1))));
-  }
-  return true;
 }
 
 // Identity --------------------------------------------------------------------------------------------------
@@ -271,19 +239,6 @@ const Operator& operator_Clip() {
                         "min(max(x, low), high); absent bounds do not bind: infinity stays infinity",
                         infer_clip, lower_clip);
     o.normalise = normalise_clip;
-    return o;
-  }();
-  return op;
-}
-
-const Operator& operator_Dropout() {
-  static const Operator op = [] {
-    Operator o = record("Dropout", {1, 6, 7, 10, 12, 13, 22}, {1, 3}, "identity (inference only)",
-                        infer_dropout, nullptr);
-    o.results = {1, 2};
-    o.attributes = {{"seed", AttributeKind::kInt, std::int64_t{0}}};
-    o.normalise = normalise_dropout;
-    o.decompose = decompose_dropout;
     return o;
   }();
   return op;

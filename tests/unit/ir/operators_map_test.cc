@@ -122,13 +122,6 @@ TEST(OperatorHistory, DropoutIsTheInputAndAMaskOfTrue) {
   EXPECT_EQ(results[1].ints(), (std::vector<std::int64_t>{1, 1}));
 }
 
-TEST(OperatorHistory, DropoutRefusesTraining) {
-  const Tensor x = floats({1}, {1}), ratio = floats({0.5f}, {});
-  const Tensor training = integers(ElementType::kBool, {1}, {});
-  const OneNode dropout{.op = "Dropout", .operands = {&x, &ratio, &training}, .known = true};
-  EXPECT_EQ(error_of([&] { run(dropout); }), "training mode is not supported");
-}
-
 TEST(Pad, CutsTheEdgesIntoRegionsWithoutSelects) {
   const Tensor x = floats({1, 2, 3, 4, 5, 6}, {2, 3}), pads = ints({1, 1, 0, 2}, {4});
   const ir::Graph graph = graph_of({.op = "Pad", .operands = {&x, &pads}, .known = true});
@@ -367,11 +360,19 @@ TEST(BatchNormalization, KnownStatisticsFoldIntoOneProductAndOneSum) {
   EXPECT_NEAR(y[3], 1 / std::sqrt(1.25), 1e-6);
 }
 
-TEST(BatchNormalization, RefusesTraining) {
-  const Tensor x = floats({1}, {1, 1}), p = floats({1}, {1});
-  OneNode norm{.op = "BatchNormalization", .operands = {&x, &p, &p, &p, &p}};
+TEST(BatchNormalization, TrainsByTheStatisticsOfItsOperand) {
+  const Tensor x = floats({1, 10, 5, 30}, {2, 2}), scale = floats({2, 1}, {2}), bias = floats({0, 7}, {2});
+  const Tensor mean = floats({1, 0}, {2}), variance = floats({2, 100}, {2});
+  OneNode norm{.op = "BatchNormalization", .operands = {&x, &scale, &bias, &mean, &variance}, .results = 3};
   norm.attributes.set("training_mode", std::int64_t{1});
-  EXPECT_EQ(error_of([&] { run(norm); }), "training mode is not supported");
+  norm.attributes.set("momentum", 0.75f);
+  norm.attributes.set("epsilon", 0.0f);
+  const std::vector<Tensor> y = run(norm);
+  EXPECT_EQ(reals(y[0]), (std::vector<double>{-2, 6, 2, 8}));
+  EXPECT_EQ(reals(y[1]), (std::vector<double>{1.5, 5}));
+  EXPECT_EQ(reals(y[2]), (std::vector<double>{2.5, 100}));
+  norm.results = 5;
+  EXPECT_EQ(error_of([&] { run(norm); }), "in training mode there are three results");
 }
 
 TEST(PRelu, SlopeBroadcastsOneWayOnly) {
@@ -436,6 +437,18 @@ TEST(BitCast, KeepsEveryBit) {
   EXPECT_EQ(as(integers(ElementType::kUInt8, {0, 2}, {2}), ElementType::kBool).ints(),
             (std::vector<std::int64_t>{0, 1}));
   EXPECT_EQ(error_of([&] { as(x, ElementType::kInt64); }), "float32 has 32 bits, int64 has 64");
+}
+
+TEST(AffineGrid, FirstCoordinateIsThatOfTheLastAxis) {
+  const Tensor theta = floats({2, 0, 0.5f, 0, 1, 0}, {1, 2, 3}), size = ints({1, 1, 2, 4}, {4});
+  OneNode grid{.op = "AffineGrid", .operands = {&theta, &size}, .known = true};
+  const std::vector<double> y = reals(run(grid)[0]);
+  EXPECT_EQ(std::vector<double>(y.begin(), y.begin() + 4), (std::vector<double>{-1, -0.5, 0, -0.5}));
+  grid.attributes.set("align_corners", std::int64_t{1});
+  EXPECT_EQ(reals(run(grid)[0])[1], -1);
+  const Tensor flat = ints({1, 1, 2}, {3});
+  grid.operands[1] = &flat;
+  EXPECT_EQ(error_of([&] { run(grid); }), "the size must be (N, C, H, W) or (N, C, D, H, W)");
 }
 
 TEST(Cast, RefusesTypesThatAreNotRead) {

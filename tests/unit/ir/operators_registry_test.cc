@@ -49,9 +49,12 @@ TEST(Registry, EveryRecordIsComplete) {
     for (std::size_t i = 1; i < op->versions.size(); ++i) EXPECT_LT(op->versions[i - 1], op->versions[i]);
     EXPECT_NE(op->infer, nullptr);
     // Upsample becomes Resize at import, and bytes that are computed in floats become these; loops become their
-    // trips, and sequences lists of values; an If is a step of the schedule, not a kernel.
-    const bool is_replaced = op->name == "Upsample" || op->name.substr(0, 7) == "QLinear";
-    const bool is_control = op->name == "If" || op->name == "Loop" || op->name == "Scan";
+    // trips, functions of a node its parts, and sequences lists of values; what draws numbers becomes RandomNumbers;
+    // an If is a step of the schedule, not a kernel.
+    const bool is_replaced =
+        op->name == "Upsample" || op->name.substr(0, 7) == "QLinear" || !op->deterministic;
+    const bool is_control =
+        op->name == "If" || op->name == "Loop" || op->name == "Scan" || op->name == "FlexAttention";
     const bool is_of_sequences =
         op->name.find("Sequence") != std::string_view::npos || op->name.substr(0, 8) == "Optional";
     EXPECT_TRUE(op->lower || op->decompose || is_control || is_of_sequences ||
@@ -112,7 +115,7 @@ TEST(Traits, OperatorsDecideWhenTheirValuesJump) {
   int jumping = 0, followed = 0;
   for (const ir::Operator* op : ir::all_operators()) {
     const bool pointwise = op->operands.min == 1 && op->operands.max >= 1 && op->results.max == 1;
-    if (!pointwise || op->name == "Hardmax") continue;  // which looks along an axis
+    if (!pointwise || !op->deterministic || op->name == "Hardmax") continue;  // which looks along an axis
     const auto results = results_of(*op, {&line});
     if (!results || results->at(0).type() != line.type()) continue;
     const Tensor& y = results->at(0);
