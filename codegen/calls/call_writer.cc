@@ -72,11 +72,14 @@ const std::string& type_of(const KernelCall& call, const std::string& parameter)
 
 }  // namespace
 
-void add_headers_of_types(KernelCall& call, const ir::Dag& dag) {
-  const auto is_small = [](const ir::ScalarNode& node) { return is_small_float(node.type); };
-  if (std::any_of(dag.nodes().begin(), dag.nodes().end(), is_small)) {
+void add_headers_of_expressions(KernelCall& call, const ir::Dag& dag) {
+  const auto has = [&](const auto& is_it) {
+    return std::any_of(dag.nodes().begin(), dag.nodes().end(), is_it);
+  };
+  if (has([](const ir::ScalarNode& node) { return is_small_float(node.type); }))
     call.headers.push_back("gcrt/small_floats.h");
-  }
+  if (has([](const ir::ScalarNode& node) { return node.op >= ir::ScalarOp::kPhiloxLow; }))
+    call.headers.push_back("gcrt/scalar/philox.h");
 }
 
 namespace {
@@ -101,11 +104,11 @@ void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<Ke
     device.bytes_again = loops.bytes_again;
     device.counters = loops.counters;
     if (loops.workspace_bytes > 0) add_scratch(call, loops.workspace_bytes, "workspace", "float");
-    add_headers_of_types(call, form.dag);
+    add_headers_of_expressions(call, form.dag);
     return;
   }
   call.headers = {"gcrt/loops.h"};
-  add_headers_of_types(call, form.dag);
+  add_headers_of_expressions(call, form.dag);
   call.checked = !form.checks.empty();
   if (call.checked) call.body += print_checks(form, operands, 1, call.sizes);
   const PrintedLoops loops = print_loops(form, operands, result, 1, machine.least_threaded_work(), call.sizes,

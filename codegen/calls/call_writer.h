@@ -118,10 +118,10 @@ class CallWriter {
   std::map<std::pair<bool, double>, std::string> number_parameters_;  // of float64, or not
 };
 
-/// Copies a tensor from one home to another.
-/// Adds the header of conversions that the types of an expression take.
-void add_headers_of_types(KernelCall& call, const ir::Dag& dag);
+/// Adds the headers that types and functions of an expression take, beside those of every kernel.
+void add_headers_of_expressions(KernelCall& call, const ir::Dag& dag);
 
+/// Copies a tensor from one home to another.
 KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Storage& to,
                      const Machine& machine);
 

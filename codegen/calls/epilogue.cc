@@ -390,7 +390,7 @@ void EpilogueWriter::write(CallWriter& writer) {
   const std::vector<int> nodes = loops_.dag.reachable(roots);
   if (std::any_of(nodes.begin(), nodes.end(), has_own_header))
     writer.call().headers.push_back("gcrt/scalar/scalar.h");
-  add_headers_of_types(writer.call(), loops_.dag);
+  add_headers_of_expressions(writer.call(), loops_.dag);
   if (loops_.dag[parts.root].op == ScalarOp::kAccumulator && stores_rows(parts) && batch_steps_.empty() &&
       (parts.on_device || !is_half(parts.result.element))) {  // which gcrt has
     const std::string type = kernel_type(parts.result.element);

@@ -31,6 +31,9 @@ std::string word_of(ScalarOp op) {
     case ScalarOp::kBits:
     case ScalarOp::kRound:
       return "";
+    case ScalarOp::kPhiloxLow:
+    case ScalarOp::kPhiloxHigh:
+      return "random";
     case ScalarOp::kRoundHalfEven:
       return "round";
     case ScalarOp::kSelect:

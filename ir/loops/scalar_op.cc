@@ -1,5 +1,6 @@
 #include "ir/loops/scalar_op.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -75,6 +76,8 @@ constexpr ScalarOpRow kRows[] = {
     {"asinh", 1, false, 60},
     {"acosh", 1, false, 60},
     {"atanh", 1, false, 60},
+    {"philox_low", 3, false, 120},
+    {"philox_high", 3, false, 120},
 };
 static_assert(std::size(kRows) == kScalarOpCount);
 
@@ -257,6 +260,20 @@ bool compare(ScalarOp op, T a, T b) {
   }
 }
 
+/// The four words of Philox 4x32-10 (gcrt/scalar/philox.h has the source).
+std::array<std::uint32_t, 4> philox(std::uint64_t position, std::uint64_t key, std::uint64_t stream) {
+  const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
+  const auto high = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); };
+  std::array<std::uint32_t, 4> words = {low(position), high(position), low(stream), high(stream)};
+  for (std::uint32_t round = 0; round < 10; ++round) {
+    const std::uint64_t first = std::uint64_t{0xD2511F53} * words[0];
+    const std::uint64_t second = std::uint64_t{0xCD9E8D57} * words[2];
+    const std::uint32_t key_0 = low(key) + round * 0x9E3779B9u, key_1 = high(key) + round * 0xBB67AE85u;
+    words = {high(second) ^ words[1] ^ key_0, low(second), high(first) ^ words[3] ^ key_1, low(first)};
+  }
+  return words;
+}
+
 Scalar of_bool(bool value) { return Scalar::of_integer(ElementType::kBool, value); }
 
 }  // namespace
@@ -297,6 +314,14 @@ Scalar evaluate(ScalarOp op, std::span<const Scalar> arguments) {
             compare(op, static_cast<std::uint64_t>(a.integer), static_cast<std::uint64_t>(b.integer)));
       }
       return of_bool(compare(op, a.integer, b.integer));
+    case ScalarOp::kPhiloxLow:
+    case ScalarOp::kPhiloxHigh: {
+      const auto bits = [&](std::size_t i) { return static_cast<std::uint64_t>(arguments[i].integer); };
+      const std::array<std::uint32_t, 4> words = philox(bits(0), bits(1), bits(2));
+      const std::size_t first = op == ScalarOp::kPhiloxLow ? 0 : 2;
+      const std::uint64_t both = words[first] | std::uint64_t{words[first + 1]} << 32;
+      return Scalar::of_integer(a.type, static_cast<std::int64_t>(both));
+    }
     case ScalarOp::kLogicalAnd:
       return of_bool(a.integer && b.integer);
     case ScalarOp::kLogicalOr:

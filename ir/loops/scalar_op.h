@@ -82,9 +82,12 @@ enum class ScalarOp : std::uint8_t {
   kAsinh,
   kAcosh,
   kAtanh,
+  // Random bits of uint64, from a position, a key and a stream: words 0 and 1 of a block of Philox, and words 2 and 3.
+  kPhiloxLow,
+  kPhiloxHigh,
 };
 
-constexpr int kScalarOpCount = static_cast<int>(ScalarOp::kAtanh) + 1;
+constexpr int kScalarOpCount = static_cast<int>(ScalarOp::kPhiloxHigh) + 1;
 
 struct ScalarOpRow {
   std::string_view name;  // also the function in gcrt/scalar/scalar.h

@@ -1,5 +1,4 @@
-// Random numbers of a counter-based generator, Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random
-// numbers, as easy as 1, 2, 3; SC 2011): random bits are a function of a key
+// Random numbers of a counter-based generator, Philox 4x32-10 (gcrt/scalar/philox.h): random bits are a function of a key
 // and a counter, so that every element draws its own wherever a kernel computes it, on both targets and in any number of
 // threads. The key is the seed; the counter is the element's position in its tensor, and the stream, a hash of the
 // tensor's name.
@@ -70,45 +69,33 @@ void infer_numbers(InferContext& context) {
   context.set_result(0, type, context.known_sizes(0, "the shape"));
 }
 
-/// The four words of each element's block.
+/// The random bits of each element.
 class Block {
  public:
   Block(Dag& dag, const Shape& shape, std::int64_t key, std::int64_t stream) : dag_(dag) {
     std::vector<Index> position;
     for (std::size_t i = 0; i < shape.size(); ++i) position.push_back(Index::axis(static_cast<int>(i)));
-    const int at = dag.cast(dag.iota(linearise(position, shape)), ElementType::kUInt64);
-    words_ = {low(at), high(at), bits(stream & 0xffffffff), bits((stream >> 32) & 0xffffffff)};
-    auto key_0 = static_cast<std::uint32_t>(key), key_1 = static_cast<std::uint32_t>(key >> 32);
-    constexpr int kRounds = 10;
-    for (int round = 0; round < kRounds; ++round, key_0 += 0x9E3779B9, key_1 += 0xBB67AE85) {
-      const int first = apply(ScalarOp::kMul, words_[0], bits(0xD2511F53));
-      const int second = apply(ScalarOp::kMul, words_[2], bits(0xCD9E8D57));
-      words_ = {mixed(high(second), words_[1], key_0), low(second), mixed(high(first), words_[3], key_1),
-                low(first)};
-    }
+    position_ = dag.cast(dag.iota(linearise(position, shape)), ElementType::kUInt64);
+    key_ = bits(key);
+    stream_ = bits(stream);
   }
 
-  /// Number `i` of two in [0, 1): 24 bits of a word of the first two, or 53 bits of two words.
-  int uniform(std::size_t i, ElementType type) {
+  /// Number `i` of two in [0, 1): the first 24 bits of word 1 and of word 0, or 53 bits of two words.
+  int uniform(int i, ElementType type) {
     const bool is_wide = type == ElementType::kFloat64;
-    int x = words_[is_wide ? 2 * i : i];
-    if (is_wide) x = apply(ScalarOp::kBitOr, apply(ScalarOp::kShiftLeft, words_[2 * i + 1], bits(32)), x);
-    x = apply(ScalarOp::kShiftRight, x, bits(is_wide ? 11 : 8));
+    int x = dag_.apply(is_wide && i == 1 ? ScalarOp::kPhiloxHigh : ScalarOp::kPhiloxLow,
+                       {position_, key_, stream_});
+    if (!is_wide && i == 1) x = dag_.apply(ScalarOp::kBitAnd, {x, bits(0xffffffff)});
+    x = dag_.apply(ScalarOp::kShiftRight, {x, bits(is_wide ? 11 : i == 1 ? 8 : 40)});
     // Every machine converts signed integers.
     const int real = dag_.cast(dag_.cast(x, ElementType::kInt64), type);
-    return apply(ScalarOp::kMul, real, dag_.constant(type, is_wide ? 0x1p-53 : 0x1p-24));
+    return dag_.apply(ScalarOp::kMul, {real, dag_.constant(type, is_wide ? 0x1p-53 : 0x1p-24)});
   }
 
  private:
-  int apply(ScalarOp op, int a, int b) { return dag_.apply(op, {a, b}); }
   int bits(std::int64_t value) { return dag_.constant(Scalar::of_integer(ElementType::kUInt64, value)); }
-  int low(int x) { return apply(ScalarOp::kBitAnd, x, bits(0xffffffff)); }
-  int high(int x) { return apply(ScalarOp::kShiftRight, x, bits(32)); }
-  int mixed(int x, int y, std::uint32_t key) {
-    return apply(ScalarOp::kBitXor, apply(ScalarOp::kBitXor, x, y), bits(key));
-  }
   Dag& dag_;
-  std::array<int, 4> words_{};
+  int position_, key_, stream_;
 };
 
 /// first + u * (second - first), or first + second * sqrt(-2 log(1 - u)) cos(2 pi v) (Box and Muller).

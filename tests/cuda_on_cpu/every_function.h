@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gcrt/loops.h"
+#include "gcrt/scalar/philox.h"
 #include "gcrt/scalar/scalar.h"
 #include "gcrt/small_floats.h"
 
@@ -100,6 +101,10 @@ GCRT_INLINE bool apply_function(int number, L lane, const T* a, const T* b, cons
     APPLY(bit_not(x));
     APPLY(shift_left(x, y));
     APPLY(shift_right(x, y));
+    if constexpr (std::is_same<T, std::uint64_t>::value) {
+      APPLY(philox_low(x, y, z));
+      APPLY(philox_high(x, y, z));
+    }
     APPLY(cast<T>(lane, floor_divide(cast<std::int64_t>(lane, x), 7)));
     APPLY(cast<T>(lane, floor_modulo(cast<std::int64_t>(lane, x), 7)));
   }

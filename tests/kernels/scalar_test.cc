@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "gcrt/scalar/philox.h"
+
 namespace GCRT_NAMESPACE {
 namespace {
 
@@ -460,6 +462,21 @@ TYPED_TEST(IntegerArithmetic, AgreesWithWideArithmetic) {
         check_bool(not_equal(a, b), [](T p, T q) { return p != q; });
       }
     }
+  });
+}
+
+// kat_vectors of Random123: counter, key, block.
+TEST(Philox, KnownAnswers) {
+  for_each_lane_count([](auto lane) {
+    const auto check = [&](std::uint64_t position, std::uint64_t stream, std::uint64_t key, std::uint64_t low,
+                           std::uint64_t high) {
+      const auto p = splat(lane, position), k = splat(lane, key), s = splat(lane, stream);
+      EXPECT_EQ(reduce_min(philox_low(p, k, s)), low);
+      EXPECT_EQ(reduce_max(philox_high(p, k, s)), high);
+    };
+    check(0, 0, 0, 0xe169c58d6627e8d5, 0x9b00dbd8bc57ac4c);
+    check(~0ull, ~0ull, ~0ull, 0x41c83b0e408f276d, 0x6d5451fda20bc7c6);
+    check(0x85a308d3243f6a88, 0x0370734413198a2e, 0x299f31d0a4093822, 0x94fdccebd16cfe09, 0x24126ea15001e420);
   });
 }
 

@@ -82,8 +82,8 @@ Words words_of_type(const std::string& name) {
 
 // An epilogue stands in the namespace of the runtime, under a name made of these words.
 TEST(ExpressionWords, NameNoTypeOfTheRuntime) {
-  std::set<std::string> vocabulary = {"relu", "clip", "bias", "silu",     "gelu", "leaky", "where",
-                                      "and",  "or",   "xor",  "quantize", "not",  "round"};
+  std::set<std::string> vocabulary = {"relu",   "clip", "bias", "silu", "gelu",     "leaky", "where",
+                                      "random", "and",  "or",   "xor",  "quantize", "not",   "round"};
   for (int op = 0; op < kScalarOpCount; ++op) {
     if (static_cast<ScalarOp>(op) == ScalarOp::kRoundHalfEven) continue;  // "round"
     for (const std::string& word :
