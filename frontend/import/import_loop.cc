@@ -66,17 +66,78 @@ std::optional<std::int64_t> Importer::Trips::most_trips() const {
   return std::max<std::int64_t>(known->int_at(0), 0);
 }
 
+/// The number of trips that the model declares by the length of a stack of rows, where a run says how many.
+std::optional<std::int64_t> Importer::Trips::declared_trips() const {
+  const bool is_known = !has_operand(0) || scope_.graph->constant(operand(0));
+  const bool has_condition = has_operand(1) && !scope_.graph->constant(operand(1));
+  if (!scope_.declared || !has_operand(0) || (is_known && !has_condition)) return std::nullopt;
+  if (type(operand(0)).element != ir::ElementType::kInt64 || type(operand(0)).count() != 1)
+    return std::nullopt;
+  std::optional<std::int64_t> trips;
+  for (int k = 0; k < rows_; ++k) {
+    if (!is_read(carried_ + k)) continue;
+    const auto declared = scope_.declared->find(scope_.prefix + node_.output(carried_ + k));
+    if (declared == scope_.declared->end() || declared->second.empty()) continue;
+    if (trips && *trips != declared->second[0]) return std::nullopt;
+    trips = declared->second[0];
+  }
+  if (trips && is_known && scope_.graph->constant(operand(0))->int_at(0) != *trips) return std::nullopt;
+  return trips && *trips > 0 ? trips : std::nullopt;
+}
+
+/// Whether the body gives the condition as it was given.
+bool Importer::Trips::is_handed_on(ir::ValueId made, ir::ValueId given) const {
+  while (made != given) {
+    const ir::NodeId producer = scope_.graph->value(made).producer;
+    if (!producer.valid()) return false;
+    const ir::Node& node = scope_.graph->node(producer);
+    if (!node.op->traits.keeps_elements) return false;
+    made = node.operands[0];
+  }
+  return true;
+}
+
+/// A run goes on where it makes so many trips.
+void Importer::Trips::demand_trips(std::int64_t trips, ir::ValueId condition) {
+  ir::Demanded demanded;
+  const ir::Scalar count = ir::Scalar::of_integer(ir::ElementType::kInt64, trips);
+  const ir::Scalar yes = ir::Scalar::of_integer(ir::ElementType::kBool, 1);
+  const auto ask = [&](ir::ValueId value, const ir::Scalar& example) {
+    if (!scope_.graph->constant(value))
+      demanded.examples.emplace_back(value, ir::Tensor::filled(type(value), example));
+  };
+  ask(operand(0), count);
+  ask(condition, yes);
+  const ir::ValueId wanted = add_constant(count, name_ + "/trips");
+  demanded.holds = emit("Equal", {operand(0), wanted}, {}, name_ + "/are_trips");
+  if (!scope_.graph->constant(condition))
+    demanded.holds = emit("And", {demanded.holds, condition}, {}, name_ + "/go_on");
+  demanded.shapes = fmt::format("the Loop {} makes {} trip{}, as its outputs have the shapes for",
+                                shown_name(node_), trips, trips == 1 ? "" : "s");
+  demanded.origins = {{std::string(op_.name), name_}};
+  demanded.searches = true;
+  const std::optional<ir::Settled> settled = ir::demand(*scope_.graph, demanded);
+  if (!settled) {
+    operator_error(
+        "the number of trips must be known at compile time",
+        "trips are unrolled; --set NAME=VALUE and --dim make it known where an input or a size tells it");
+  }
+  importer_.tell_settled(*settled, name_, scope_);
+}
+
 void Importer::Trips::loop() {
   read_attributes();
   if (node_.input_size() < 2) malformed("it has not the inputs for the number of trips and the condition");
   begin(0, 1, node_.input_size() - 2);
-  const std::optional<std::int64_t> most = most_trips();
+  const std::optional<std::int64_t> declared = declared_trips();
+  const std::optional<std::int64_t> most = declared ? declared : most_trips();
   const ir::Scalar yes = ir::Scalar::of_integer(ir::ElementType::kBool, 1);
   Ran ran;
   ran.rows.resize(static_cast<std::size_t>(rows_));
   Binding condition = given(1);
   if (!has_operand(1)) condition = Binding::of(add_constant(yes, name_ + "/condition"));
   require_condition(condition);
+  if (declared) demand_trips(*declared, condition.value);
   for (int i = 0; i < carried_; ++i) {
     if (node_.input(2 + i).empty()) malformed(fmt::format("input {} is omitted", 2 + i));
     ran.carried.push_back(given(2 + i));
@@ -89,8 +150,9 @@ void Importer::Trips::loop() {
     return inputs;
   };
   for (std::int64_t number = 0; !most || number < *most; ++number) {
-    const ir::Tensor* known = scope_.graph->constant(condition.value);
-    if (known && known->int_at(0) == 0) break;
+    const ir::Tensor* constant = scope_.graph->constant(condition.value);
+    if (constant && constant->int_at(0) == 0) break;
+    const bool known = constant || declared;
     if (!known && !most)
       operator_error("without a number of trips the condition must be known at compile time");
     for (int k = 0; !known && k < rows_; ++k) {
@@ -101,8 +163,11 @@ void Importer::Trips::loop() {
     }
     const Bindings outputs = known ? trip(std::to_string(number), inputs_of(number))
                                    : guarded_trip(std::to_string(number), inputs_of(number));
+    const ir::ValueId before = condition.value;
     condition = outputs[0];
     require_condition(condition);
+    if (declared && !scope_.graph->constant(condition.value) && !is_handed_on(condition.value, before))
+      operator_error("the condition of each trip must be known at compile time, or handed on by the body");
     for (int i = 0; i < carried_; ++i) {
       require_type(2 + i, ran.carried[i], outputs[1 + i], true);
       ran.carried[i] = outputs[1 + i];

@@ -211,10 +211,14 @@ ir::NodeId Importer::add_node(const onnx::NodeProto& node, const ir::Operator& o
 /// Operands that inputs of a run give, and that the model's declared shapes decide.
 void Importer::settle_operands(ir::NodeId id, Scope& scope) {
   if (!scope.declared) return;
-  for (const std::string& sentence : ir::settle(*scope.graph, id, *scope.declared)) {
-    const ir::Node& node = scope.graph->node(id);
+  const ir::Settled settled = ir::settle(*scope.graph, id, *scope.declared);
+  tell_settled(settled, scope.graph->node(id).name, scope);
+}
+
+void Importer::tell_settled(const ir::Settled& settled, const std::string& node, const Scope& scope) {
+  for (const std::string& sentence : settled) {
     warning("W0206", sentence,
-            fmt::format("graph '{}', node '{}'", printable(scope.graph_name), printable(node.name)),
+            fmt::format("graph '{}', node '{}'", printable(scope.graph_name), printable(node)),
             "a run with another value ends with a status; --set makes the input a constant");
   }
 }

@@ -226,6 +226,7 @@ class Importer {
   /// Normalises, completes and infers; false after a diagnosed error.
   bool type_node(ir::NodeId id, Scope& scope, int opset);
   void settle_operands(ir::NodeId id, Scope& scope);
+  void tell_settled(const ir::Settled& settled, const std::string& node, const Scope& scope);
   void note_checks(const ir::Node& node);
   void propagate(ir::Graph& graph, ir::NodeId id);
   void check_result_sizes(const ir::Graph& graph, ir::NodeId id);

@@ -46,6 +46,9 @@ class Importer::Trips : public MadeNodes {
   ir::ValueId row_of(const Bindings& outputs, int k) const;
   ir::ValueId stacked(const Values& rows, std::int64_t axis, bool is_backward, const std::string& name);
   std::optional<std::int64_t> most_trips() const;
+  std::optional<std::int64_t> declared_trips() const;
+  bool is_handed_on(ir::ValueId made, ir::ValueId given) const;
+  void demand_trips(std::int64_t trips, ir::ValueId condition);
   void require_condition(const Binding& condition) const;
   void require_type(int i, const Binding& given, const Binding& made, bool any_shape) const;
   ir::ValueId zeros(ir::TensorType type, const std::string& name);

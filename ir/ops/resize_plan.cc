@@ -54,16 +54,16 @@ class Source : public RoundedArithmetic {
   }
 
   int last() const { return size(axis_.in - 1); }
+  int scale() const {
+    if (axis_.scale_element >= 0) return given(kScales, axis_.scale_element);
+    return axis_.scale ? number(*axis_.scale) : ratio(axis_.out, axis_.in);
+  }
 
  private:
   static constexpr ElementType kDouble = ElementType::kFloat64;
 
   int given(int operand, int element) const {
     return dag_.cast(dag_.load(operand, ElementType::kFloat32, {Index(element)}), type_);
-  }
-  int scale() const {
-    if (axis_.scale_element >= 0) return given(kScales, axis_.scale_element);
-    return axis_.scale ? number(*axis_.scale) : ratio(axis_.out, axis_.in);
   }
   int ratio(Dim a, Dim b) const {
     const int below = size(b);
@@ -242,7 +242,55 @@ NearestElement nearest_element(Dag& dag, const ResizeAxis& axis, const ResizeMet
 }
 
 bool sums_anywhere(const ResizeMethod& method) {
-  return method.mode != "nearest" && !method.antialias && !method.exclude_outside && !method.crops();
+  return method.mode != "nearest" && !method.antialias && !method.crops();
+}
+
+namespace {
+
+/// The least scale that makes `out` of `in` elements.
+double least_scale(const ResizeAxis& axis) {
+  return static_cast<double>(std::int64_t{axis.out}) / static_cast<double>(std::int64_t{axis.in});
+}
+
+/// cubic_weight(), of a distance that is an expression.
+int cubic_weight(Dag& dag, const Source& source, double a, int distance) {
+  const auto horner = [&](std::initializer_list<double> coefficients) {
+    int sum = -1;
+    for (const double each : coefficients) {
+      const int next = source.number(each);
+      sum = sum < 0 ? next : source.add(source.mul(sum, distance), next);
+    }
+    return sum;
+  };
+  const int inner = horner({a + 2, -(a + 3), 0, 1}), outer = horner({a, -5 * a, 8 * a, -4 * a});
+  const int zero = source.number(0), one = source.number(1), two = source.number(2);
+  const int is_near = dag.apply(ScalarOp::kLess, {distance, two});
+  const int far = dag.apply(ScalarOp::kSelect, {is_near, outer, zero});
+  const int is_inner = dag.apply(ScalarOp::kLessEqual, {distance, one});
+  return dag.apply(ScalarOp::kSelect, {is_inner, inner, far});
+}
+
+/// Weights of a kernel that is wider where a run shrinks: as many as the least scale takes, of which those that
+/// lie beyond the kernel of a larger one are 0.
+std::vector<int> antialiased_weights(Dag& dag, const Source& source, const ResizeMethod& method,
+                                     const Kernel& kernel, int ratio) {
+  const int one = source.number(1), zero = source.number(0);
+  const int stretch = dag.apply(ScalarOp::kMin, {source.scale(), one});
+  std::vector<int> weights;
+  for (int t = 0; t < kernel.taps; ++t) {
+    const int place = source.number(static_cast<double>(kernel.first + t));
+    const int distance = dag.apply(ScalarOp::kAbs, {source.mul(source.sub(place, ratio), stretch)});
+    weights.push_back(method.mode == "cubic" ? cubic_weight(dag, source, method.cubic_a, distance)
+                                             : dag.apply(ScalarOp::kMax, {source.sub(one, distance), zero}));
+  }
+  return weights;
+}
+
+}  // namespace
+
+int taps_at_any_scale(const ResizeAxis& axis, const ResizeMethod& method) {
+  if (copies(axis, method)) return 1;
+  return kernel_of(method, method.antialias ? least_scale(axis) : 1).taps;
 }
 
 WeighedElements weighed_elements(Dag& dag, const ResizeAxis& axis, const ResizeMethod& method, int at) {
@@ -250,18 +298,30 @@ WeighedElements weighed_elements(Dag& dag, const ResizeAxis& axis, const ResizeM
   const int x = source.of(method.coordinates, at), one = source.number(1);
   const int left = source.sub(dag.apply(ScalarOp::kCeil, {x}), one);
   const int ratio = source.sub(x, left);
+  const Kernel kernel = kernel_of(method, method.antialias ? least_scale(axis) : 1);
   std::vector<int> weights;
-  if (method.mode == "cubic") {
+  if (method.antialias) {
+    weights = antialiased_weights(dag, source, method, kernel, ratio);
+  } else if (method.mode == "cubic") {
     weights = source.cubic_weights(method.cubic_a, ratio);
   } else {
     weights = {source.sub(one, ratio), ratio};
   }
-  const std::int64_t first = kernel_of(method, 1).first;
   WeighedElements out;
+  int sum = -1;
   for (std::size_t t = 0; t < weights.size(); ++t) {
-    const int position = source.add(left, source.number(static_cast<double>(first) + static_cast<double>(t)));
+    const double place = static_cast<double>(kernel.first) + static_cast<double>(t);
+    const int position = source.add(left, source.number(place));
     const int zero = source.number(0), last = source.last();
+    if (method.exclude_outside) {
+      const int is_outside = outside(dag, position, zero, last);
+      weights[t] = dag.apply(ScalarOp::kSelect, {is_outside, zero, weights[t]});
+    }
+    sum = sum < 0 ? weights[t] : source.add(sum, weights[t]);
     out.elements.push_back({dag.cast(source.clamped(position, zero, last), ElementType::kInt64), weights[t]});
+  }
+  if (method.exclude_outside || method.antialias) {
+    for (WeighedElement& element : out.elements) element.weight = source.div(element.weight, sum);
   }
   if (method.crops()) {
     const int zero = source.number(0), last = source.last();

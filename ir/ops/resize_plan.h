@@ -63,8 +63,10 @@ struct WeighedElement {
   int position = 0;
   int weight = 0;
 };
-/// Whether a run can compute them at any size: of linear and cubic that no edge and no factor changes.
+/// Whether a run can compute them at any size: the elements of linear and cubic whose number no factor changes.
 bool sums_anywhere(const ResizeMethod& method);
+/// How many there are along an axis whose scale a run reads. With antialias its sizes are numbers.
+int taps_at_any_scale(const ResizeAxis& axis, const ResizeMethod& method);
 /// The input elements that output position `at`, int64, is a sum of, with their weights.
 struct WeighedElements {
   std::vector<WeighedElement> elements;

@@ -60,69 +60,8 @@ constexpr std::int64_t kMostElements = 64;
 /// Nodes that one node may become.
 constexpr std::size_t kMostChoices = 8;
 
-struct Example {
-  ValueId input;
-  Tensor value;
-};
-
-Tensor cast_to(const Tensor& tensor, const TensorType& type) {
-  Tensor out(type);
-  for (std::int64_t i = 0; i < tensor.count(); ++i) out.set(i, cast(tensor.at(i), type.element));
-  return out;
-}
-
-/// "[2, 3]"; of rank 0 "2".
-std::string text_of(const Tensor& tensor) {
-  std::string numbers;
-  for (std::int64_t i = 0; i < tensor.count(); ++i) {
-    const Scalar element = tensor.at(i);
-    const std::string number =
-        is_float(element.type) ? fmt::format("{}", element.real) : fmt::format("{}", element.integer);
-    numbers += (i > 0 ? ", " : "") + number;
-  }
-  return tensor.type().rank() > 0 ? fmt::format("[{}]", numbers) : numbers;
-}
-
 Tensor list_as(const Numbers& numbers, const TensorType& type) {
   return cast_to(Tensor::of_ints(numbers, {static_cast<std::int64_t>(numbers.size())}), type);
-}
-
-/// The inputs of the model by which `value` is `example`; false: not all of its elements are theirs.
-bool trace(const Graph& graph, ValueId value, Tensor example, std::vector<Example>& found) {
-  while (true) {
-    const Value& at = graph.value(value);
-    if (at.constant) return at.constant->identical(example);
-    if (at.is_input) {
-      const auto same = std::find_if(found.begin(), found.end(),
-                                     [&](const Example& other) { return other.input == value; });
-      if (same != found.end()) return same->value.identical(example);
-      for (const Demand& demand : demands_of(graph)) {
-        if (demand.input == at.name && !demand.example.identical(example)) return false;
-      }
-      found.push_back({value, std::move(example)});
-      return true;
-    }
-    if (!at.producer.valid()) return false;
-    const Node& node = graph.node(at.producer);
-    if (node.op == &operator_named("Concat") && at.type.rank() == 1) {
-      std::int64_t start = 0;
-      for (const ValueId operand : node.operands) {
-        const TensorType& type = graph.value(operand).type;
-        if (!are_constant(type.shape)) return false;
-        const Numbers all = example.ints();
-        const std::int64_t count = type.count();
-        const Numbers part(all.begin() + start, all.begin() + start + count);
-        start += count;
-        if (!trace(graph, operand, list_as(part, type), found)) return false;
-      }
-      return true;
-    }
-    if (!node.op->traits.keeps_elements) return false;
-    value = node.operands[0];
-    const TensorType& type = graph.value(value).type;
-    if (!are_constant(type.shape) || !is_computable(type.element)) return false;
-    example = cast_to(example, type);
-  }
 }
 
 }  // namespace
@@ -187,41 +126,23 @@ const Numbers* SettleContext::declared(int i) const {
 }
 
 bool SettleContext::check_all(const Examples& given, ValueId holds) {
-  std::vector<Example> examples;
-  for (const auto& [i, example] : given) {
-    const ValueId value = node().operands[static_cast<std::size_t>(i)];
-    if (!trace(graph(), value, cast_to(example, operand(i)), examples)) return false;
-  }
-  std::string shapes;
+  Demanded demanded;
+  for (const auto& [i, example] : given)
+    demanded.examples.emplace_back(node().operands[static_cast<std::size_t>(i)],
+                                   cast_to(example, operand(i)));
   for (int r = 0; r < result_count(); ++r) {
     if (const Numbers* shape = declared(r)) {
-      shapes += fmt::format("{}'{}' has the shape [{}]", shapes.empty() ? "" : ", ",
-                            printable(graph().value(node().results[static_cast<std::size_t>(r)]).name),
-                            fmt::join(*shape, ", "));
+      demanded.shapes +=
+          fmt::format("{}'{}' has the shape [{}]", demanded.shapes.empty() ? "" : ", ",
+                      printable(graph().value(node().results[static_cast<std::size_t>(r)]).name),
+                      fmt::join(*shape, ", "));
     }
   }
-  for (const Example& each : examples) {
-    const std::string& input = graph().value(each.input).name;
-    const std::string shown = printable(input);
-    const std::string numbers = text_of(each.value);
-    settled_.push_back(
-        shapes.empty()
-            ? fmt::format("the input '{}' must be an axis, as {} is", shown, numbers)
-            : fmt::format("the input '{}' must be such that {}, as with {}", shown, shapes, numbers));
-    Attributes attributes;
-    attributes.set("input", input);
-    attributes.set("example", each.value);
-    const NodeId added = mutable_graph().add_node(operator_named("Check"), {holds}, std::move(attributes), 1);
-    Node& check = mutable_graph().node(added);
-    check.name = fmt::format("check of {}", input);
-    check.origins = node().origins;
-    check.subgraphs.resize(2);
-    check.subgraphs[0].add_output(check.subgraphs[0].add_constant(Tensor({ElementType::kBool, {0}})),
-                                  "nothing");
-    check.subgraphs[1].trap = settled_.back();
-    infer_node(mutable_graph(), added);
-  }
-  return true;
+  demanded.holds = holds;
+  demanded.origins = node().origins;
+  const std::optional<Settled> settled = demand(mutable_graph(), demanded);
+  if (settled) settled_.insert(settled_.end(), settled->begin(), settled->end());
+  return settled.has_value();
 }
 
 bool SettleContext::assume(int i, const Numbers& value, ValueId holds) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/graph/checks.h"
 #include "ir/graph/operator.h"
 
 namespace gcompile::ir {
@@ -21,9 +22,6 @@ using DeclaredShapes = std::map<std::string, Numbers, std::less<>>;
 /// Whether the result has the shape of every operand, if these have the same: what is declared of it is then a
 /// guess at theirs.
 bool keeps_shape(const Operator& op);
-
-/// What has been settled, as a sentence for each input.
-using Settled = std::vector<std::string>;
 
 /// Before inference of a node that has its normal form. The node may become another one with the same results.
 Settled settle(Graph& graph, NodeId id, const DeclaredShapes& declared);

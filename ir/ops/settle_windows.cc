@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "ir/ops/resize_plan.h"
+#include "ir/ops/rewrite.h"
 #include "ir/ops/settle.h"
-#include "ir/ops/support.h"
 
 namespace gcompile::ir {
 namespace {
@@ -105,18 +105,62 @@ void settle_col2im(SettleContext& context) {
 
 namespace {
 
-/// Scales that a run reads: of nearest, and of linear and cubic that no edge and no factor changes.
-void settle_scales(SettleContext& context, const Numbers& own, const Numbers& sizes) {
+/// Scales that a run reads go with modes whose elements it can find.
+bool reads_any_scale(const SettleContext& context) {
   const Attributes& attributes = context.attributes();
-  const std::string& mode = attributes.string_of("mode");
-  const bool is_simple = !attributes.flag("antialias") && !attributes.flag("exclude_outside") &&
-                         attributes.string_of("nearest_mode") != "simple" &&
-                         attributes.string_of("coordinate_transformation_mode") != "tf_crop_and_resize";
-  if (!is_simple || context.element(kScales) != ElementType::kFloat32 || context.has_operand(3)) return;
-  std::int64_t taps = 1;
-  for (const std::int64_t n : own) taps *= mode == "nearest" || n == 1 ? 1 : mode == "cubic" ? 4 : 2;
+  return attributes.string_of("nearest_mode") != "simple" &&
+         attributes.string_of("coordinate_transformation_mode") != "tf_crop_and_resize";
+}
+
+/// How many elements along each axis a result is a sum of.
+std::vector<int> taps_of(const Attributes& attributes, const Numbers& own, const Numbers& sizes) {
+  ResizeMethod method;
+  method.mode = attributes.string_of("mode");
+  method.antialias = attributes.flag("antialias");
+  std::vector<int> taps;
+  for (std::size_t k = 0; k < own.size(); ++k) {
+    ResizeAxis axis;
+    axis.in = own[k];
+    axis.out = sizes[k];
+    axis.scale.reset();
+    taps.push_back(taps_at_any_scale(axis, method));
+  }
+  return taps;
+}
+
+/// The Resize becomes an Interpolate, or one for each axis where an element would be a sum of too many.
+void interpolate(SettleContext& context, ValueId scales, const Numbers& axes, const Numbers& own,
+                 const Numbers& sizes) {
   constexpr std::int64_t kMostTaps = 16;
-  if (taps > kMostTaps) return;
+  const std::vector<int> taps = taps_of(context.attributes(), own, sizes);
+  std::int64_t together = 1;
+  for (const int each : taps) together *= each;
+  Attributes attributes = context.attributes();
+  attributes.set("keep_aspect_ratio_policy", std::string("stretch"));
+  if (together <= kMostTaps) {
+    const ValueId known = list_of(context, sizes);
+    context.replace_with("Interpolate", {context.operand_id(0), ValueId{}, scales, known}, attributes);
+    return;
+  }
+  // Between the axes nothing is rounded to less than float32.
+  const ElementType type = context.element(0);
+  ValueId x =
+      emit_cast(context, context.operand_id(0), is_float(type) ? compute_type(type) : ElementType::kFloat32);
+  for (std::size_t k = 0; k < axes.size(); ++k) {
+    if (own[k] == 1 && sizes[k] == 1) continue;
+    attributes.set("axes", Numbers{axes[k]});
+    const auto at = static_cast<std::int64_t>(k);
+    const ValueId scale = emit_slice(context, scales, 0, at, at + 1);
+    const ValueId size = list_of(context, {sizes[k]});
+    x = context.emit("Interpolate", {x, ValueId{}, scale, size}, attributes);
+  }
+  context.replace_with("Identity", {emit_cast(context, x, type)});
+}
+
+void settle_scales(SettleContext& context, const Numbers& axes, const Numbers& own, const Numbers& sizes) {
+  if (!reads_any_scale(context) || context.element(kScales) != ElementType::kFloat32 ||
+      context.has_operand(3))
+    return;
   std::vector<float> before, behind, example;
   for (std::size_t k = 0; k < own.size(); ++k) {
     constexpr std::int64_t kMostExact = 1 << 20;
@@ -135,9 +179,47 @@ void settle_scales(SettleContext& context, const Numbers& own, const Numbers& si
   const ValueId whole = context.emit("Floor", {lengths});
   const ValueId holds = all_of(context, context.emit("Equal", {whole, out}));
   if (!context.check(kScales, Tensor::of_floats(example, list), holds)) return;
-  const ValueId known = list_of(context, sizes);
-  const ValueId scales = context.operand_id(kScales), x = context.operand_id(0);
-  context.replace_with("Interpolate", {x, ValueId{}, scales, known}, context.attributes());
+  interpolate(context, context.operand_id(kScales), axes, own, sizes);
+}
+
+std::optional<Numbers> example_of_ratio(bool is_least, const Numbers& own, const Numbers& sizes) {
+  for (std::size_t k = 0; k < own.size(); ++k) {
+    const double ratio = static_cast<double>(sizes[k]) / static_cast<double>(own[k]);
+    Numbers example;
+    bool fits = true;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const double length = ratio * static_cast<double>(own[i]);
+      fits = fits && std::floor(length + 0.5) == static_cast<double>(sizes[i]);
+      const double bound = is_least ? std::ceil(length) : std::floor(length);
+      example.push_back(i == k ? sizes[i] : static_cast<std::int64_t>(bound));
+    }
+    if (fits) return example;
+  }
+  return std::nullopt;
+}
+
+/// One axis says the factor of all: the least or the largest that the operand asks for, by which a run has to reach
+/// the declared sizes.
+void settle_ratio(SettleContext& context, bool is_least, const Numbers& axes, const Numbers& own,
+                  const Numbers& sizes) {
+  const std::optional<Numbers> example = example_of_ratio(is_least, own, sizes);
+  if (!reads_any_scale(context) || !example) return;
+  const auto list = [&](const Numbers& numbers) {
+    return emit_cast(context, list_of(context, numbers), ElementType::kFloat64);
+  };
+  const ValueId given = emit_cast(context, as_list(context, context.operand_id(3)), ElementType::kFloat64);
+  const ValueId before = list(own), behind = list(sizes);
+  const ValueId ratios = context.emit("Div", {given, before});
+  const ValueId ratio = context.emit(is_least ? "ReduceMin" : "ReduceMax", {ratios});
+  const ValueId lengths = context.emit("Mul", {before, ratio});
+  const ValueId half = context.constant_scalar(ElementType::kFloat64, 0.5);
+  const ValueId rounded = context.emit("Floor", {context.emit("Add", {lengths, half})});
+  const ValueId holds = all_of(context, context.emit("Equal", {rounded, behind}));
+  if (!context.check_all({{3, Tensor::of_ints(*example, {static_cast<std::int64_t>(own.size())})}}, holds))
+    return;
+  const ValueId each =
+      context.emit("Expand", {ratio, list_of(context, {static_cast<std::int64_t>(own.size())})});
+  interpolate(context, emit_cast(context, each, ElementType::kFloat32), axes, own, sizes);
 }
 
 }  // namespace
@@ -167,7 +249,7 @@ void settle_sizes(SettleContext& context) {
       return;
   }
   if (has_scales) {
-    settle_scales(context, own, sizes);
+    settle_scales(context, axes, own, sizes);
     return;
   }
   const std::string policy = context.attributes().string_of("keep_aspect_ratio_policy");
@@ -177,7 +259,9 @@ void settle_sizes(SettleContext& context) {
     return;
   }
   for (std::size_t k = 1; k < sizes.size(); ++k) {
-    if (sizes[k] * own[0] != sizes[0] * own[k]) return;  // several factors give these sizes
+    if (sizes[k] * own[0] == sizes[0] * own[k]) continue;
+    settle_ratio(context, policy == "not_larger", axes, own, sizes);  // several factors give these sizes
+    return;
   }
   const ValueId given = as_list(context, context.operand_id(3));
   const ValueId wanted = list_of(context, sizes);

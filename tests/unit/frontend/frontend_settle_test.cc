@@ -209,6 +209,62 @@ TEST(Settle, ScalesOfAResizeAreThoseOfTheRun) {
   EXPECT_TRUE(is_refused(outcome, {x, scale(0.75f)}));
 }
 
+TEST(Settle, TheRatioThatAResizeKeepsIsThatOfTheRun) {
+  const Outcome outcome =
+      import_text(model_text("(float[2,4] x, int64[2] sizes) => (float[2,3] y)",
+                             "y = Resize<keep_aspect_ratio_policy = \"not_smaller\">(x, , , sizes)"));
+  ASSERT_TRUE(outcome.model) << outcome.errors;
+  const Tensor x = counting({2, 4});
+  EXPECT_EQ(run(outcome, {x, ints({1, 3})}), "0 1 3 4 5 7");
+  EXPECT_TRUE(is_refused(outcome, {x, ints({2, 3})}));
+  EXPECT_TRUE(is_refused(outcome, {x, ints({1, 2})}));
+}
+
+TEST(Settle, ShrinkingWithAntialiasTakesAsManyElementsAsTheScaleWants) {
+  for (const std::string mode : {"linear", "cubic"}) {
+    const std::string resize = "y = Resize<antialias = 1, mode = \"" + mode + "\">(x, , scales)";
+    const Outcome open = import_text(model_text("(float[8] x, float[1] scales) => (float[3] y)", resize));
+    ASSERT_TRUE(open.model) << open.errors;
+    const float scale = 0.45f;
+    const Tensor x = counting({8}), scales = Tensor::of_floats(std::span(&scale, 1), {1});
+    const Outcome known =
+        import_text(model_text("(float[8] x) => (float[3] y) <float[1] scales = {0.45}>", resize));
+    ASSERT_TRUE(known.model) << known.errors;
+    const Tensor y = ir::evaluate_graph(open.graph(), {x, scales})[0];
+    const Tensor z = ir::evaluate_graph(known.graph(), {x})[0];
+    for (std::int64_t i = 0; i < 3; ++i) EXPECT_NEAR(y.real_at(i), z.real_at(i), 1e-5) << mode << i;
+  }
+}
+
+TEST(Settle, ALoopMakesAsManyTripsAsItsStackHasRows) {
+  const char* const body =
+      "t, y = Loop<body = b (int64 i, bool c, float[1] s) => (bool d, float[1] t, float[1] r) "
+      "{ d = Identity(c)  t = Add(s, s)  r = Identity(t) }>(m, c, s)";
+  const Tensor one = Tensor::of_floats(std::vector<float>{1}, {1});
+  const auto truth = [](bool is_true) {
+    return Tensor::scalar(ir::Scalar::of_integer(ir::ElementType::kBool, is_true));
+  };
+  const auto trips = [](std::int64_t count) {
+    return Tensor::scalar(ir::Scalar::of_integer(ir::ElementType::kInt64, count));
+  };
+  const Outcome outcome =
+      import_text(model_text("(int64 m, bool c, float[1] s) => (float[1] t, float[3,1] y)", body));
+  ASSERT_TRUE(outcome.model) << outcome.errors;
+  EXPECT_EQ(run(outcome, {trips(3), truth(true), one}), "8");
+  EXPECT_TRUE(is_refused(outcome, {trips(4), truth(true), one}));
+  EXPECT_TRUE(is_refused(outcome, {trips(3), truth(false), one}));
+  // The number is computed of one of the run.
+  const Outcome computed =
+      import_text(model_text("(float n, bool c, float[1] s) => (float[1] t, float[3,1] y)",
+                             "h = Ceil(n)\nm = Cast<to = 7>(h)\n" + std::string(body)));
+  ASSERT_TRUE(computed.model) << computed.errors;
+  const auto number = [](double x) {
+    return Tensor::scalar(ir::Scalar::of_real(ir::ElementType::kFloat32, x));
+  };
+  EXPECT_EQ(run(computed, {number(2.5), truth(true), one}), "8");
+  EXPECT_TRUE(is_refused(computed, {number(3.5), truth(true), one}));
+}
+
 TEST(Settle, WhatIsNotDecidedIsRefused) {
   const auto errors = [](const std::string& signature, const std::string& body) {
     return import_text(model_text(signature, body)).errors;
