@@ -439,12 +439,15 @@ Importer::Branch Importer::import_branch(const onnx::GraphProto& proto, const Ca
     const bool stays = constant && constant->count() == 0;
     if (stays) branch.outputs.back().value = inside.at(scope.find(*input)->value);
   }
-  if (findings.has_errors()) {
+  // What contradicts itself is a branch that no run takes; what data counts is for us to follow.
+  const bool counts = !counted_[&branch.graph].axes.empty();
+  if (findings.has_errors() && !counts) {
     branch.graph = trapped_branch(branch.graph, findings, *scope.findings);
     branch.poisoned = false;
     return branch;
   }
   for (const Diagnostic& finding : findings.all()) scope.findings->add(finding);
+  branch.poisoned = branch.poisoned || findings.has_errors();
   if (branch.poisoned) return branch;
   for (std::size_t i = 0; i < branch.outputs.size(); ++i) {
     const std::string& output = proto.output(static_cast<int>(i)).name();

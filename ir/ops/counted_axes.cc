@@ -324,8 +324,22 @@ bool is_list_of_sizes(const TensorType& type) {
          are_constant(type.shape);
 }
 
+/// A list of sizes of which only the place where it comes from is counted: the columns of counted rows.
+void note_numbers(Value& value, const CountedSizes& numbers) {
+  Shape sizes;
+  for (const CountedSize& each : numbers) sizes.push_back(each.size);
+  if (!are_constant(sizes)) {
+    value.sizes = std::move(sizes);
+    return;
+  }
+  Tensor known(value.type);
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    known.set(static_cast<std::int64_t>(i), Scalar::of_integer(known.element(), sizes[i].constant()));
+  value.constant = std::move(known);
+}
+
 /// The elements of a node's result where it moves elements of its operands, counts among them; else nothing.
-CountedSizes moved_sizes(const Graph& graph, NodeId id, const CountedFacts& facts) {
+CountedSizes moved_sizes(Graph& graph, NodeId id, const CountedFacts& facts) {
   constexpr std::string_view kMovers[] = {"Concat", "Gather", "Slice"};
   const Node& node = graph.node(id);
   const bool moves = std::find(std::begin(kMovers), std::end(kMovers), node.op->name) != std::end(kMovers) &&
@@ -365,7 +379,9 @@ CountedSizes moved_sizes(const Graph& graph, NodeId id, const CountedFacts& fact
     out.push_back(element >= kFirstTag && tag < tagged.size() ? tagged[tag] : CountedSize{element});
     counts_left = counts_left || out.back().count.valid();
   }
-  return counts_left ? out : CountedSizes{};
+  if (counts_left) return out;
+  note_numbers(graph.value(node.results[0]), out);
+  return {};
 }
 
 /// The least of counts and numbers, which is one as well.

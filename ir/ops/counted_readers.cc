@@ -89,6 +89,7 @@ std::optional<CountedResults> count_slice(CountContext& context) {
     if (steps[i] != 1 || starts[i] != 0 || ends[i] < 0)
       operator_error("cuts elsewhere than at the front of an axis whose size only data knows");
     const Dim size = context.shape(0)[static_cast<std::size_t>(counted->axis)];
+    const bool cuts = !always_less_equal(size, ends[i]);
     const ValueId x = emit_slice(context, context.operand_id(0), counted->axis, 0,
                                  always_less(ends[i], size) ? Dim(ends[i]) : size);
     std::vector<ValueId> operands = {x, {}, {}, {}, {}};
@@ -100,7 +101,8 @@ std::optional<CountedResults> count_slice(CountContext& context) {
     }
     for (std::size_t k = 0; k < 4; ++k) operands[k + 1] = context.constant_ints(others[k]);
     const ValueId y = others[0].empty() ? x : context.op("Slice", operands);
-    const ValueId count = context.op("Min", {counted->count, context.number(ends[i])});
+    const ValueId count =
+        cuts ? context.op("Min", {counted->count, context.number(ends[i])}) : counted->count;
     return CountedResults{{y, CountedAxis{counted->axis, count}}};
   }
   return std::nullopt;

@@ -454,6 +454,28 @@ TEST(Counted, WhatWouldSeeTheRestIsRefused) {
   }
 }
 
+/// A slice that cuts nothing off keeps the count, and the columns of counted rows are no count.
+TEST(Counted, ShapesOfRowsAndSlicesToTheEnd) {
+  const Outcome outcome =
+      model("(float[4,4] x, bool[4] m) => (float[n,4] y)",
+            "zero = Constant<value_int = 0>()\n one = Constant<value_int = 1>()\n"
+            "first = Constant<value_ints = [0]>()\n last = Constant<value_ints = [-1]>()\n"
+            "end = Constant<value_ints = [9223372036854775807]>()\n"
+            "r = Compress<axis = 0>(x, m)\n"
+            "q = Shape(r)\n g = Gather(q, zero)\n h = Gather(q, one)\n"
+            "u = Unsqueeze(g, first)\n v = Unsqueeze(h, first)\n"
+            "shape = Concat<axis = 0>(u, v)\n"
+            "a, b = Split<axis = 1>(r)\n"
+            "c = Unsqueeze(a, last)\n d = Unsqueeze(b, last)\n"
+            "t = Concat<axis = 2>(c, d)\n"
+            "w = Reshape(t, shape)\n"
+            "all = Slice(r, first, end, first)\n"
+            "y = Add(w, all)");
+  const Tensor x = floats({4, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16});
+  EXPECT_EQ(filled(outcome, 0, {x, mask({0, 1, 0, 0})}), (Numbers{10, 13, 13, 16}));
+  EXPECT_EQ(filled(outcome, 0, {x, mask(kNone)}), Numbers{});
+}
+
 /// What a detector does where nothing was found: nothing, and there is a count of nothing.
 TEST(Counted, NothingInOneBranch) {
   const Outcome outcome =
