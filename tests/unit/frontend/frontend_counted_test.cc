@@ -4,68 +4,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdint>
-
-#include "tests/unit/frontend/frontend_fixture.h"
+#include "tests/unit/frontend/counted_fixture.h"
 
 namespace gcompile::frontend_test {
 namespace {
-
-using ir::ElementType;
-using ir::Tensor;
-using Numbers = std::vector<double>;
-
-ir::Scalar scalar(ElementType type, double value) {
-  return ir::is_float(type) ? ir::Scalar::of_real(type, value)
-                            : ir::Scalar::of_integer(type, static_cast<std::int64_t>(value));
-}
-
-Tensor tensor(ElementType type, const ir::Shape& shape, const Numbers& values) {
-  Tensor out({type, shape});
-  for (std::size_t i = 0; i < values.size(); ++i)
-    out.set(static_cast<std::int64_t>(i), scalar(type, values[i]));
-  return out;
-}
-Tensor floats(const ir::Shape& shape, const Numbers& values) {
-  return tensor(ElementType::kFloat32, shape, values);
-}
-Tensor ints(const std::vector<std::int64_t>& values) {
-  return Tensor::of_ints(values, {static_cast<std::int64_t>(values.size())});
-}
-Tensor mask(const Numbers& values) {
-  return tensor(ElementType::kBool, {static_cast<std::int64_t>(values.size())}, values);
-}
-
-/// What a run fills of output `index`, in row-major order.
-Numbers filled(const Outcome& outcome, std::size_t index, const std::vector<Tensor>& inputs) {
-  const std::vector<Tensor> outputs = ir::evaluate_graph(outcome.graph(), inputs);
-  const std::vector<std::string>& names = outcome.graph().output_names();
-  const Tensor& all = outputs.at(index);
-  std::int64_t axis = 0, count = all.shape().empty() ? 1 : all.shape()[0].constant();
-  for (const frontend::CountedOutput& counted : outcome.model->counted) {
-    if (counted.name != names[index]) continue;
-    axis = counted.axis;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (names[i] == counted.count) count = outputs[i].int_at(0);
-    }
-  }
-  Numbers out;
-  const std::int64_t inner =
-      all.shape().empty() ? 1 : ir::row_major_strides(all.shape())[static_cast<std::size_t>(axis)].constant();
-  const std::int64_t room = all.shape().empty() ? 1 : all.shape()[static_cast<std::size_t>(axis)].constant();
-  for (std::int64_t i = 0; i < all.count(); ++i) {
-    if (i / inner % room < count) out.push_back(all.real_at(i));
-  }
-  return out;
-}
-
-Outcome model(const std::string& signature, const std::string& body) {
-  Outcome outcome = import_text(model_text(signature, body));
-  EXPECT_TRUE(outcome.model) << outcome.errors;
-  return outcome;
-}
-
-const Numbers kNone = {0, 0, 0, 0}, kSome = {0, 1, 0, 1}, kAll = {1, 1, 1, 1};
 
 TEST(Counted, NonZero) {
   const Outcome outcome = model("(float[2,3] x) => (int64[2,n] y)", "y = NonZero(x)");
@@ -474,43 +416,6 @@ TEST(Counted, ShapesOfRowsAndSlicesToTheEnd) {
   const Tensor x = floats({4, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16});
   EXPECT_EQ(filled(outcome, 0, {x, mask({0, 1, 0, 0})}), (Numbers{10, 13, 13, 16}));
   EXPECT_EQ(filled(outcome, 0, {x, mask(kNone)}), Numbers{});
-}
-
-/// What a detector does where nothing was found: nothing, and there is a count of nothing.
-TEST(Counted, NothingInOneBranch) {
-  const Outcome outcome =
-      model("(float[4,2] x, bool[4] m) => (float[n,2] y)",
-            "zero = Constant<value_int = 0>()\n"
-            "r = Compress<axis = 0>(x, m)\n"
-            "count = Size(r)\n"
-            "empty = Equal(count, zero)\n"
-            "z = If(empty) <then_branch = g () => (float[p,2] v) "
-            "{ v = Constant<value = float[0,2] {}>() }, else_branch = h () => (float[q,2] w) "
-            "{ last = Constant<value_ints = [1]>()  none = Constant<value_float = 0.0>()  sum = "
-            "ReduceSum<keepdims = 0>(r, last)"
-            "  has = Greater(sum, none)  w = Compress<axis = 0>(r, has) }>\n"
-            "y = Neg(z)");
-  const Tensor x = floats({4, 2}, {1, 2, 3, 4, -5, 1, 7, 8});
-  EXPECT_EQ(filled(outcome, 0, {x, mask(kNone)}), Numbers{});
-  EXPECT_EQ(filled(outcome, 0, {x, mask(kSome)}), (Numbers{-3, -4, -7, -8}));
-  EXPECT_EQ(filled(outcome, 0, {x, mask(kAll)}), (Numbers{-1, -2, -3, -4, -7, -8}));
-}
-
-/// A branch reads as many rows as there are, and results that count alike meet behind it.
-TEST(Counted, ReadInBranches) {
-  const Outcome outcome = model("(float[4] x, bool[4] m, bool b) => (float[n] y, float s)",
-                                "r = Compress<axis = 0>(x, m)\n"
-                                "u, v, s = If(b) <then_branch = g () => (float[p] u1, float[p] v1, float s1) "
-                                "{ u1 = Neg(r)  v1 = Exp(r)  s1 = ReduceSum<keepdims = 0>(r) }, "
-                                "else_branch = h () => (float[q] u2, float[q] v2, float s2) "
-                                "{ u2 = Identity(x)  v2 = Abs(x)  s2 = ReduceMax<keepdims = 0>(r) }>\n"
-                                "y = Add(u, v)");
-  const Tensor x = floats({4}, {0, 2, -3, 4}), yes = tensor(ElementType::kBool, {}, {1}),
-               no = tensor(ElementType::kBool, {}, {0});
-  EXPECT_EQ(filled(outcome, 0, {x, mask({1, 0, 0, 0}), yes}), (Numbers{1}));
-  EXPECT_EQ(filled(outcome, 1, {x, mask(kSome), yes}), (Numbers{6}));
-  EXPECT_EQ(filled(outcome, 0, {x, mask(kSome), no}), (Numbers{0, 4, 0, 8}));
-  EXPECT_EQ(filled(outcome, 1, {x, mask({0, 0, 1, 0}), no}), (Numbers{-3}));
 }
 
 }  // namespace
