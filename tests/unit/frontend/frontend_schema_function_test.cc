@@ -91,11 +91,16 @@ TEST(SchemaFunction, MistakesNameTheNode) {
   EXPECT_THAT(shapes, HasSubstr("Input and target dimension value mismatch."));
 }
 
+/// A function of the model, for no schema's body has an operator that is missing.
 TEST(SchemaFunction, OperatorsOfABodyAreNamedWithTheirPlace) {
   const std::string errors =
-      import_text(at_opset(15, "(float[2] x) => (float y)", "y = Bernoulli(x)")).errors;
-  EXPECT_THAT(errors, HasSubstr("operator RandomUniformLike"));
-  EXPECT_THAT(errors, HasSubstr("in function 'Bernoulli' called by node making 'y'"));
+      import_text(
+          "<ir_version: 8, opset_import: [\"\" : 15, \"f\" : 1]>\n"
+          "agraph (float[2] x) => (float[2] y)\n{\ny = f.Outer(x)\n}\n"
+          "<domain: \"f\", opset_import: [\"\" : 15]>\nOuter (a) => (b)\n{\nb = Frobnicate(a)\n}\n")
+          .errors;
+  EXPECT_THAT(errors, HasSubstr("operator Frobnicate"));
+  EXPECT_THAT(errors, HasSubstr("in function 'Outer' called by node making 'y'"));
 }
 
 TEST(SchemaFunction, ErrorsElsewhereAreToldOnce) {
