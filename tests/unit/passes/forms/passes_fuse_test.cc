@@ -41,6 +41,11 @@ TEST(Fuse, ComputesNothingCostlyAgainForEachReader) {
             "Add");
 }
 
+/// What is read along another axis than that along which it was made is no beginning of a chain.
+TEST(Fuse, KeepsTheAxesOfWhatItTakesOver) {
+  EXPECT_EQ(fused("g (float[4] x, float[4,4] z) => (float[4,4] y) { e = Abs(x)\n y = Add(e, z) }"), "Add");
+}
+
 /// An index that only a run knows is checked by whoever reads at it.
 TEST(Fuse, KeepsTheChecksOfWhatItTakesOver) {
   const MachinePrices prices(default_machine(Target::kCuda));
