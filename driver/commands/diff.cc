@@ -64,7 +64,7 @@ std::string call_text(const Json& call) {
 /// What is another thing in a call of the same name.
 std::string plan_text(const Json& before, const Json& after) {
   std::vector<std::string> changes;
-  for (const char* member : {"family", "bytes", "weight_bytes", "picoseconds"}) {
+  for (const char* member : kPlanMembers) {
     const Json a = before.value(member, Json()), b = after.value(member, Json());
     if (a == b) continue;
     if (std::string_view(member) == "picoseconds") {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <stdexcept>
 
 #include "codegen/emit/emit.h"
 #include "codegen/report/charts.h"
@@ -14,7 +13,6 @@
 #include "driver/command_line/option_table.h"
 #include "driver/commands/commands.h"
 #include "driver/machine/local_files.h"
-#include "driver/projects/code_sizes.h"
 #include "driver/projects/project_files.h"
 #include "frontend/files/file_bytes.h"
 #include "nlohmann/json.hpp"
@@ -24,9 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-/// Bytes of a library with its weights, at most.
-constexpr std::int64_t kMostCode = std::int64_t{1} << 31;
 
 /// Puts a part of the page where its template left a place for it.
 void insert(std::string& page, const std::string& mark, const std::string& part) {
@@ -147,13 +142,7 @@ struct CodeOfName {
 };
 
 std::vector<CodeOfName> code_by_name(const CodeSizes& sizes, const std::vector<SchedulePart>& parts) {
-  std::vector<std::string> kernels;
-  for (const SchedulePart& part : parts) {
-    for (const Json& layer : part.layers) {
-      for (const Json& name : layer["functions"]) kernels.push_back(name);
-    }
-  }
-  std::sort(kernels.begin(), kernels.end());
+  const std::vector<std::string> kernels = kernels_of(parts);
   std::map<std::string, CodeOfName> sums;
   for (const CodeSymbol& symbol : sizes.symbols) {
     if (!symbol.is_function) continue;
@@ -174,14 +163,7 @@ std::vector<CodeOfName> code_by_name(const CodeSizes& sizes, const std::vector<S
 
 void add_code(std::string& page, const Json& manifest, const std::vector<SchedulePart>& parts,
               const std::string& place) {
-  const std::string path = library_in(place, manifest["name"]);
-  CodeSizes sizes;
-  try {
-    sizes = read_code_sizes(frontend::read_file(path, kMostCode));
-  } catch (const std::invalid_argument& reason) {
-    refuse_project(fmt::format("the sizes of '{}' cannot be read: {}", printable(path), reason.what()),
-                   "name a library, a program or an object file of ELF");
-  }
+  const CodeSizes sizes = code_sizes_of(library_in(place, manifest["name"]));
   std::int64_t weights = 0;
   for (const CodeSymbol& symbol : sizes.symbols) {
     if (!symbol.is_function && symbol.name == manifest["name"].get<std::string>() + "_weights_data")

@@ -6,10 +6,8 @@
 #include <charconv>
 #include <filesystem>
 #include <map>
-#include <stdexcept>
 
 #include "base/diagnostics.h"
-#include "driver/projects/code_sizes.h"
 #include "driver/projects/edit_script.h"
 #include "driver/projects/project_files.h"
 #include "frontend/files/file_bytes.h"
@@ -19,9 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-/// Bytes of a library with its weights, at most.
-constexpr std::int64_t kMostCode = std::int64_t{1} << 31;
 
 struct Project {
   std::string folder;
@@ -49,13 +44,7 @@ Project read_project(const std::string& folder) {
   out.parts = parts_of(out.manifest);
   const std::string library =
       find_library((fs::path(folder) / "build").string(), out.manifest["name"].get<std::string>());
-  if (library.empty()) return out;
-  try {
-    out.code = read_code_sizes(frontend::read_file(library, kMostCode));
-  } catch (const std::invalid_argument& reason) {
-    refuse_project(fmt::format("the sizes of '{}' cannot be read: {}", printable(library), reason.what()),
-                   "build the project again, or remove what was built");
-  }
+  if (!library.empty()) out.code = code_sizes_of(library);
   return out;
 }
 
@@ -68,17 +57,6 @@ std::int64_t sum_of(const Project& project, const char* member) {
   std::int64_t sum = 0;
   for (const Json& layer : project.parts.back().layers) sum += number(layer, member);
   return sum;
-}
-
-std::int64_t kernels_of(const Project& project) {
-  std::vector<std::string> names;
-  for (const SchedulePart& part : project.parts) {
-    for (const Json& layer : part.layers) {
-      for (const Json& name : layer["functions"]) names.push_back(name);
-    }
-  }
-  std::sort(names.begin(), names.end());
-  return std::unique(names.begin(), names.end()) - names.begin();
 }
 
 struct FigureOf {
@@ -104,7 +82,8 @@ constexpr FigureOf kFigures[] = {
     {"code", "bytes", [](const Project& p) { return p.code ? std::optional(p.code->code) : std::nullopt; }},
     {"calls", "",
      [](const Project& p) { return std::optional(static_cast<std::int64_t>(p.parts.back().layers.size())); }},
-    {"kernels", "", [](const Project& p) { return std::optional(kernels_of(p)); }},
+    {"kernels", "",
+     [](const Project& p) { return std::optional(static_cast<std::int64_t>(kernels_of(p.parts).size())); }},
     {"multiply_adds", "", [](const Project& p) { return std::optional(sum_of(p, "multiply_adds")); }},
     {"time", "picoseconds", [](const Project& p) { return std::optional(sum_of(p, "picoseconds")); }},
 };
@@ -130,17 +109,18 @@ std::string whole_name(const Json& layer) {
 Json with_step(const Json& layers, std::size_t step) {
   Json out = Json::object();
   out["step"] = step;
-  for (const char* member : {"function", "family", "origins", "bytes", "weight_bytes", "picoseconds"}) {
+  const auto take = [&](const char* member) {
     if (layers[step].contains(member)) out[member] = layers[step][member];
-  }
+  };
+  take("function");
+  take("origins");
+  for (const char* member : kPlanMembers) take(member);
   return out;
 }
 
-constexpr const char* kPlan[] = {"family", "bytes", "weight_bytes", "picoseconds"};
-
 /// Whether calls of one name have other plans.
 bool differ(const Json& before, const Json& after) {
-  return std::any_of(std::begin(kPlan), std::end(kPlan), [&](const char* member) {
+  return std::any_of(std::begin(kPlanMembers), std::end(kPlanMembers), [&](const char* member) {
     return before.value(member, Json()) != after.value(member, Json());
   });
 }
@@ -283,7 +263,7 @@ std::vector<DiffFile> diff_files(const Project& before, const Project& after) {
                      "compare folders that `gcompile MODEL -o DIR` made");
     }
     if (!files.count(path)) return std::string();
-    return frontend::read_file((fs::path(project.folder) / path).string(), kMostCode);
+    return frontend::read_file((fs::path(project.folder) / path).string(), kMostProjectBytes);
   };
   std::vector<DiffFile> out;
   for (const auto& [path, hash] : all) {

@@ -25,6 +25,9 @@ struct DiffCall {
   nlohmann::ordered_json before, after;  // layers of the manifests, with their "step"; null: there is none
 };
 
+/// What the plan of a call is, for people who compare it: members of its layer.
+inline constexpr const char* kPlanMembers[] = {"family", "bytes", "weight_bytes", "picoseconds"};
+
 /// A file that only one project has, or whose text differs.
 struct DiffFile {
   std::string path;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <stdexcept>
 
 #include "base/diagnostics.h"
 #include "frontend/files/file_bytes.h"
@@ -48,6 +49,18 @@ std::vector<SchedulePart> parts_of(const Json& manifest) {
   return parts;
 }
 
+std::vector<std::string> kernels_of(const std::vector<SchedulePart>& parts) {
+  std::vector<std::string> names;
+  for (const SchedulePart& part : parts) {
+    for (const Json& layer : part.layers) {
+      for (const Json& name : layer["functions"]) names.push_back(name);
+    }
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
 std::string find_library(const std::string& place, const std::string& name) {
   std::error_code error;
   if (fs::is_regular_file(place, error)) return place;
@@ -56,6 +69,15 @@ std::string find_library(const std::string& place, const std::string& name) {
     if (fs::is_regular_file(library, error)) return library.string();
   }
   return "";
+}
+
+CodeSizes code_sizes_of(const std::string& path) {
+  try {
+    return read_code_sizes(frontend::read_file(path, kMostProjectBytes));
+  } catch (const std::invalid_argument& reason) {
+    refuse_project(fmt::format("the sizes of '{}' cannot be read: {}", printable(path), reason.what()),
+                   "name a library, a program or an object file of ELF");
+  }
 }
 
 }  // namespace gcompile
