@@ -111,8 +111,9 @@ void NestPrinter::open_loop(int loop, const std::string& begin, const std::strin
   expressions_.declare(code_, roots, bound_);
 }
 
-std::string NestPrinter::body_head(int loop, bool named) const {
-  return fmt::format(", [&](auto lane, {}) GCRT_LAMBDA_INLINE {{", body_parameter(loop, named));
+std::string NestPrinter::body_head(int loop, bool named, bool has_lane) const {
+  return fmt::format(", [&](auto{}, {}) GCRT_LAMBDA_INLINE {{", has_lane ? " lane" : "",
+                     body_parameter(loop, named));
 }
 
 void NestPrinter::open_vector_loop(int loop) {

@@ -55,7 +55,8 @@ class NestPrinter {
   void close_vector_loop();
   /// ", [&](auto lane, std::ptrdiff_t i1) GCRT_LAMBDA_INLINE {": the rest of such a loop's head; `named` when
   /// the body names its axis.
-  std::string body_head(int loop, bool named) const;
+  /// `has_lane`: the body mentions the lane; what has no name is not used.
+  std::string body_head(int loop, bool named, bool has_lane = true) const;
   /// From here on Accumulator(k) is a variable; it varies per lane when the parallel axis is the vector axis.
   void settle(int k);
   /// All parallel axes are bound: reductions, then the final expression.

@@ -244,12 +244,9 @@ class CudaNestPrinter final : public NestPrinter {
     const auto scope = expressions_.scope();
     const std::uint64_t bound = bound_;
     const int inner = nest_.vector_axis;
-    std::string head = body_head(inner, true);
-    const bool is_alike = (dependence_[static_cast<std::size_t>(id)] & bit(inner)) == 0;
-    const std::string_view lane = "auto lane";
-    if (is_alike)
-      head.replace(head.find(lane), lane.size(), "auto");  // that all lanes have is loaded without them
-    code_.open(fmt::format("const auto {} = keep(group, row{}", name, head));
+    // What all lanes have is loaded without them.
+    const bool has_lane = (dependence_[static_cast<std::size_t>(id)] & bit(inner)) != 0;
+    code_.open(fmt::format("const auto {} = keep(group, row{}", name, body_head(inner, true, has_lane)));
     enter_body(inner);
     const bool vector = expressions_.is_vector(id);
     expressions_.declare(code_, {id}, bound_);
