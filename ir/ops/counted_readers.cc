@@ -386,7 +386,7 @@ std::optional<CountedResults> count_top_k(CountContext& context) {
     if (!context.is_read(i)) {
       results.emplace_back();
     } else if (is_known) {
-      // As many as the model says, or the run ends with a status.
+      // The result has as many as the model says, or the run ends with a status.
       const ValueId is_missing = context.op("Less", {most, emit_number(context, room)});
       const ValueId places = context.select(is_missing, emit_number(context, room), context.counting(room));
       results.push_back({context.gather(value, places, axis)});

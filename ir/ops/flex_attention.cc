@@ -62,7 +62,7 @@ void infer_sums(InferContext& context) {
   context.set_result(0, context.element(1), {weights[0], weights[1], weights[2], v[3]});
 }
 
-/// In the type of the weights; those of the heads that share V are rows of one product.
+/// The product is in the type of the weights; those of the heads that share V are rows of one product.
 bool decompose_sums(RewriteContext& context) {
   const Shape weights = context.shape(0), v = context.shape(1);
   const Shape folded = {v[0], v[1], weights[1] / std::int64_t{v[1]} * weights[2], v[2]};

@@ -127,7 +127,7 @@ Form lower(const LowerContext&) {
   operator_error("the size of the result depends on data; constant folding must remove this node");
 }
 
-/// As many of a class as there are boxes, or as the model says.
+/// There is room for as many of a class as there are boxes, or as the model says.
 Dim most_of(const NodeView& node) {
   const std::int64_t most = node.attributes().int_of("most");
   return most < 0 ? node.shape(kBoxes)[1] : min(most, node.shape(kBoxes)[1]);

@@ -141,8 +141,8 @@ class Polynomial {
     return {low, high};
   }
 
-  /// With low + t in place of each atom that a term has several times; nullopt: there is none, or the numbers
-  /// become too large.
+  /// The polynomial with low + t in place of each atom that a term has several times; nullopt: there is none, or
+  /// the numbers become too large.
   std::optional<Polynomial> from_least_values() const {
     Sums sums;
     for (const Term& term : terms_) sums[term.factors] += term.coefficient;
@@ -173,7 +173,7 @@ class Polynomial {
     return out;
   }
 
-  /// With low + t in place of an atom, by binomial coefficients; nullopt: the numbers become too large.
+  /// The sums with low + t in place of an atom, by binomial coefficients; nullopt: the numbers become too large.
   static std::optional<Sums> with_sum_in_place(const Sums& sums, std::size_t atom, std::int64_t low) {
     Sums out;
     for (const auto& [factors, sum] : sums) {

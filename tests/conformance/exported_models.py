@@ -160,7 +160,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "model.onnx"
             found = complaint(sys.argv[1], path, make(path, name), REFUSED.get(name))
-        print(f"{'FAILED  ' if found else 'ok      '} {name}: {found}" if found else f"ok       {name}", flush=True)
+        print(f"FAILED   {name}: {found}" if found else f"ok       {name}", flush=True)
         failed += bool(found)
     return 1 if failed else 0
 
