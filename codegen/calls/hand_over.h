@@ -10,4 +10,7 @@ namespace gcompile {
 /// cache. Where they share one it is a tenth of that, and a barrier takes less as well.
 constexpr std::int64_t hand_over(std::int64_t bytes) { return bytes * 2 / 5 * 1000; }
 
+/// The same between cores that may share a cache or not: between the two.
+constexpr std::int64_t usual_hand_over(std::int64_t bytes) { return hand_over(bytes) / 4; }
+
 }  // namespace gcompile

@@ -7,6 +7,8 @@
 namespace gcompile {
 namespace {
 
+constexpr double kAddition = 60;  // picoseconds; of one lane, with its share of loads and stores
+
 // Tiles of 12 rows and more have more row pointers than there are registers for them: g++ 12 reloads them
 // for every step of k, which costs a tenth (12x2 of 64 bytes: 193 of 247 GF/s, 8x3: 220).
 constexpr TileShape kTiles16[] = {{4, 2}};
@@ -124,9 +126,11 @@ std::int64_t Machine::stall(std::int64_t working_set, std::int64_t bytes) const 
   return bytes / 16 * cost;
 }
 
-double Machine::least_threaded_work() const {
-  constexpr double kAddition = 60;  // picoseconds; of one lane, with its share of loads and stores
-  return 2 * static_cast<double>(least_item) / kAddition;
+double Machine::least_threaded_work() const { return 2 * static_cast<double>(least_item) / kAddition; }
+
+std::int64_t Machine::picoseconds_of_work(double additions) const {
+  constexpr double kLongest = 1e18;  // ten days: sizes of hostile models reach far beyond
+  return std::llround(std::min(additions * kAddition, kLongest));
 }
 
 bool is_microcontroller(std::string_view cpu) {

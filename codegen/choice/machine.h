@@ -91,6 +91,8 @@ struct Machine {
   bool is_short(std::int64_t step) const { return step < 2 * least_item; }
   /// Additions in a printed loop that are.
   double least_threaded_work() const;
+  /// The time that so many take.
+  std::int64_t picoseconds_of_work(double additions) const;
 };
 
 /// The machine behind a value of --cpu: "native", a level such as "x86-64-v3", or a compiler's name of a

@@ -15,10 +15,14 @@ namespace gcompile {
 
 namespace {
 
-/// What the expressions take at every point of the nest: operators, loads, and the store; and until one core
-/// has what another wrote and reads.
-double work_of(const LoopNest& nest) {
-  constexpr double kHandOver = 54;  // additions, of two elements: codegen/calls/hand_over.h
+/// What a nest takes, in additions of one element.
+struct Work {
+  double own = 0;     // of the expressions at every point: operators, loads, and the store
+  double handed = 0;  // until one core has what another wrote and reads
+};
+
+Work work_of(const LoopNest& nest) {
+  constexpr double kHandOver = 54;  // of two elements: codegen/calls/hand_over.h
   double points = 1, results = 1;
   for (const std::vector<int>* axes : {&nest.parallel, &nest.reduced}) {
     for (const int a : *axes)
@@ -30,7 +34,7 @@ double work_of(const LoopNest& nest) {
     const ir::ScalarOp op = nest.form->dag[n].op;
     work += op == ir::ScalarOp::kLoad ? 1 : row_of(op).cost;
   }
-  return points * work + results * kHandOver;
+  return {points * work, results * kHandOver};
 }
 
 /// Who walks a part of the outermost axis.
@@ -315,7 +319,9 @@ PrintedLoops print_loops(const ir::LoopForm& form, const std::vector<KernelTenso
     LoopNest nest = build_nest(alone ? *alone : form, printed_region, operands, result, rows);
     fold_packs_where_cheaper(nest);
     store_packs_where_loads_turn(nest);
-    const bool is_worth_it = rows < 0 && work_of(nest) >= least_work;
+    const Work work = work_of(nest);
+    printed.work += work.own;
+    const bool is_worth_it = rows < 0 && work.own + work.handed >= least_work;
     CpuNestPrinter printer(std::move(nest), operands, &result, code, sizes);
     const bool threaded = is_worth_it && printer.is_splittable();
     printer.print(printed_region.root, rows >= 0  ? Items::kOfCaller

@@ -105,6 +105,7 @@ class ExpressionPrinter {
 struct PrintedLoops {
   std::string text;
   bool threaded = false;  // names `threads`
+  double work = 0;        // what the expressions take, in additions of one element
   std::set<std::string> headers;
 };
 

@@ -14,6 +14,7 @@
 #include "codegen/program/placed_ports.h"
 #include "codegen/program/port_copies.h"
 #include "codegen/program/state_tensors.h"
+#include "codegen/program/threaded_steps.h"
 #include "codegen/program/weight_budget.h"
 #include "codegen/schedule/data_flow.h"
 #include "gcrt/cuda/product/tile_model.h"
@@ -223,6 +224,11 @@ double ScheduleBuilder::weight_price() const {
   for (const WeightBlob::Entry& entry : weights_.entries()) bytes += entry.bytes;
   const std::int64_t budget = bytes / 100 * options_.extra_weights_percent;
   return extra <= budget ? 0 : weight_price_within(steps_, budget);
+}
+
+std::set<std::int64_t> ScheduleBuilder::steps_in_one_thread(const Machine& machine) const {
+  if (!target_.has_thread_pool || schedule_.formulas) return {};
+  return gcompile::steps_in_one_thread(steps_, machine);
 }
 
 Schedule ScheduleBuilder::finish(Program& program, KernelTable& kernels, std::vector<std::size_t> places) {

@@ -14,6 +14,7 @@ namespace gcompile {
 struct LoweredStep {
   enum class Kind : std::uint8_t { kCall, kIf, kTrap, kStrips };
   Kind kind = Kind::kCall;
+  std::int64_t number = 0;  // in the order of a run, those of both branches of an If behind it
   KernelCall call;
   Storage condition;                // kIf: one bool
   std::vector<ir::Origin> origins;  // what it computes: nodes of the model, or "layout"
