@@ -403,6 +403,14 @@ std::vector<T> integer_values() {
                            T{31}};
   std::mt19937_64 random(2);
   for (int i = 0; i < 48; ++i) values.push_back(static_cast<T>(random()));
+  // Packs of usual numbers, of those around 2^51, and of both.
+  for (int i = 0; i < 64; ++i) values.push_back(static_cast<T>(random() % 1000));
+  for (const std::uint64_t edge : {std::uint64_t{1} << 51, std::uint64_t{1} << 52, std::uint64_t{1} << 31}) {
+    for (int i = 0; i < 64; ++i) {
+      const std::uint64_t near = edge - 2 + static_cast<std::uint64_t>(i % 4);
+      values.push_back(static_cast<T>(i % 8 < 4 ? near : std::uint64_t{} - near));
+    }
+  }
   return values;
 }
 
