@@ -100,10 +100,24 @@ class CpuNestPrinter final : public NestPrinter {
         if (dependence_[static_cast<std::size_t>(scalar)] & bit(a)) loops.push_back(a);
       }
     }
-    for (const int loop : loops) open_loop(loop, {scalar});
+    const std::string low = sizes_(range.low), last = sizes_(range.high - 1);
+    const int inner = loops.empty() ? -1 : loops.back();
+    for (const int loop : loops) {
+      // What the inner loop finds decides behind it, so that it has no branch.
+      if (loop == inner) code_.line("std::int64_t outside = 0;");
+      open_loop(loop, {scalar});
+    }
     code_.line(fmt::format("const std::int64_t index = {};", expressions_.text(scalar, false)));
-    const std::string low = sizes_(range.low), high = sizes_(range.high);
-    code_.line(fmt::format("if (index < {} || index >= {}) return false;", low, high));
+    const std::string from_low = low == "0" ? "index" : fmt::format("sub(index, std::int64_t{{{}}})", low);
+    const std::string outside = fmt::format("{} | sub(std::int64_t{{{}}}, index)", from_low, last);
+    if (inner < 0) {
+      code_.line(fmt::format("if (({}) < 0) return false;", outside));
+      return;
+    }
+    code_.line(fmt::format("outside |= {};", outside));
+    code_.close();
+    code_.line("if (outside < 0) return false;");
+    loops.pop_back();
     for (std::size_t i = 0; i < loops.size(); ++i) code_.close();
   }
 
