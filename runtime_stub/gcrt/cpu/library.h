@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "gcrt/config.h"
+#include "gcrt/pack.h"
 #include "gcrt/scalar/scalar.h"
 #include "gcrt/scatter_combine.h"
 #include "gcrt/top_k_order.h"
@@ -93,6 +95,20 @@ inline void top_k(std::ptrdiff_t outer, std::ptrdiff_t extent, std::ptrdiff_t in
   }
 }
 
+// A row of y combined with a row of updates, which is no part of it.
+template <class Combine, class T>
+inline void combine_row(std::ptrdiff_t count, const T* updates, T* y) {
+  if constexpr (std::is_same<Combine, ScatterReplace>::value) {
+    __builtin_memcpy(y, updates, static_cast<std::size_t>(count) * sizeof(T));
+  } else if constexpr (std::is_arithmetic<T>::value && !std::is_same<T, bool>::value) {
+    vectorize<kLanesFor<T>>(count, [&](auto lane, std::ptrdiff_t i) GCRT_LAMBDA_INLINE {
+      store(lane, y + i, Combine()(load(lane, y + i), load(lane, updates + i)));
+    });
+  } else {
+    for (std::ptrdiff_t i = 0; i < count; ++i) y[i] = Combine()(y[i], updates[i]);
+  }
+}
+
 // y = data with y[indices[t]...] combined with updates[t]: `tuples` index tuples of `depth` axes with extents
 // and strides, each addressing `slice` consecutive elements. data may be y. Nothing is written when an index
 // is bad.
@@ -111,7 +127,7 @@ inline bool scatter_nd(std::ptrdiff_t count, std::ptrdiff_t tuples, std::ptrdiff
     for (std::ptrdiff_t d = 0; d < depth; ++d) {
       base += wrapped_index(static_cast<std::int64_t>(indices[t * depth + d]), extents[d]) * strides[d];
     }
-    for (std::ptrdiff_t i = 0; i < slice; ++i) y[base + i] = Combine()(y[base + i], updates[t * slice + i]);
+    combine_row<Combine>(slice, updates + t * slice, y + base);
   }
   return true;
 }
@@ -128,16 +144,18 @@ inline bool scatter_elements(std::ptrdiff_t count, int rank, int axis, const std
     if (wrapped_index(static_cast<std::int64_t>(indices[p]), extents[axis]) < 0) return false;
   }
   if (data != y) __builtin_memcpy(y, data, static_cast<std::size_t>(count) * sizeof(T));
-  for (std::int64_t p = 0; p < positions; ++p) {
-    std::int64_t rest = p;
-    std::int64_t at = 0;
-    for (int i = rank; i-- > 0;) {
-      const std::int64_t coordinate =
-          i == axis ? wrapped_index(static_cast<std::int64_t>(indices[p]), extents[axis]) : rest % box[i];
-      at += coordinate * strides[i];
+  const std::int64_t row = positions > 0 ? box[rank - 1] : 1, step = axis == rank - 1 ? 0 : strides[rank - 1];
+  for (std::int64_t first = 0; first < positions; first += row) {
+    std::int64_t rest = first / row, start = 0;
+    for (int i = rank - 1; i-- > 0;) {
+      if (i != axis) start += rest % box[i] * strides[i];
       rest /= box[i];
     }
-    y[at] = Combine()(y[at], updates[p]);
+    for (std::int64_t j = 0; j < row; ++j) {
+      const auto index = static_cast<std::int64_t>(indices[first + j]);
+      const std::int64_t at = start + wrapped_index(index, extents[axis]) * strides[axis] + j * step;
+      y[at] = Combine()(y[at], updates[first + j]);
+    }
   }
   return true;
 }
