@@ -98,6 +98,13 @@ Packing pack(const ir::Tensor& weights, std::int64_t channels) {
   return pack_rows(weights, view, channels);
 }
 
+/// The sides of the kernel where the runtime has its taps one behind the other, which takes 8 KB of code; else 0.
+std::int64_t known_kernel(const ImageShape& image, const Machine& machine) {
+  const bool is_dense = image.stride_h == 1 && image.dilation_h == 1 && image.dilation_w == 1;
+  const bool is_known = image.kernel_h == image.kernel_w && (image.kernel_h == 3 || image.kernel_h == 5);
+  return is_dense && is_known && !machine.smallest_scratch ? image.kernel_h : 0;
+}
+
 void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const ImageShape image = conv_image(problem);
   const int channels = channels_of(image);
@@ -110,7 +117,8 @@ void call(const ir::Problem& problem, const KernelPlan&, CallWriter& writer) {
   const EpilogueWriter epilogue(writer, rows, static_cast<int>(rank) - 1);
   const std::string plane = writer.call().sizes(problem.operands[0].strides[1]);
   CodeText code(1);
-  call_with_threads(writer.call(), code, fmt::format("conv2d_planes<{}>", channels),
+  call_with_threads(writer.call(), code,
+                    fmt::format("conv2d_planes<{}, {}>", channels, known_kernel(image, writer.machine())),
                     Text(fmt::format("shape, {}, x, w, ", plane)) + epilogue.value());
   writer.call().body = Text(image.text("shape", writer.call().sizes)) + code.text();
 }

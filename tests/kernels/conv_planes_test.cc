@@ -52,12 +52,19 @@ void check_planes(int in_h, int in_w, int in_c, int out_c, int kernel_h, int ker
     const auto image = static_cast<std::size_t>(s.out_h * s.out_w);
     turned[(pixel / image * static_cast<std::size_t>(out_c) + c) * image + pixel % image] = expected[i];
   }
-  const Recorded<float> result = in_any_pieces<float>(
-      std::ptrdiff_t{o.batch} * out_c * s.out_h, s.out_w, conv2d_planes_work_items(s, Channels),
-      [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
-        conv2d_planes<Channels>(s, plane, planes.data(), packed.data(), epilogue, begin, end);
-      });
-  result.check(turned, 2e-5);
+  const auto check = [&](auto kernel) {
+    const Recorded<float> result = in_any_pieces<float>(
+        std::ptrdiff_t{o.batch} * out_c * s.out_h, s.out_w, conv2d_planes_work_items(s, Channels),
+        [&](const auto& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
+          conv2d_planes<Channels, decltype(kernel)::value>(s, plane, planes.data(), packed.data(), epilogue,
+                                                           begin, end);
+        });
+    result.check(turned, 2e-5);
+  };
+  check(std::integral_constant<int, 0>{});
+  if (o.stride_h != 1 || o.dilation_h != 1 || o.dilation_w != 1) return;
+  if (kernel_h == 3 && kernel_w == 3) check(std::integral_constant<int, 3>{});
+  if (kernel_h == 5 && kernel_w == 5) check(std::integral_constant<int, 5>{});
 }
 
 template <int Channels>
@@ -76,6 +83,7 @@ void check_sizes() {
     for (const ConvOptions& o : {none, same, uneven}) {
       check_planes<Channels>(7, width, 2, 2 * Channels, 3, 3, o);
       check_planes<Channels>(5, width, 1, Channels, 2, 5, o);
+      check_planes<Channels>(6, width, 2, Channels, 5, 5, o);
     }
     ConvOptions grouped = uneven;
     grouped.groups = 3;

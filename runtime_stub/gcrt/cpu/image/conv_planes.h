@@ -55,31 +55,84 @@ struct PlaneSource {
 // A row of zeros, which rows beside the image are.
 alignas(64) constexpr float kZeroPlaneRow[kPlaneColumns + kPlaneReach] = {};
 
+// Adds the taps of one channel to the sums of output rows whose windows lie one row apart: a vector of an input row
+// is read once for all of them. `top`: the first input row.
+template <int Kernel, int Rows, int V>
+GCRT_INLINE void add_shared_rows(const ConvShape& s, const PlaneSource& from, const float* w,
+                                 std::ptrdiff_t top, std::ptrdiff_t rows,
+                                 Pack<float, kLanes> (&acc)[Rows][V]) {
+  constexpr Lanes<kLanes> lane{};
+  GCRT_UNROLL
+  for (int i = 0; i < Rows + Kernel - 1; ++i) {
+    const std::ptrdiff_t row = top + i;
+    if (i >= rows + Kernel - 1 || row < 0 || row >= s.in_h) continue;
+    const float* const line = from.data + (row - from.first_row) * from.line;
+    GCRT_UNROLL
+    for (int kw = 0; kw < Kernel; ++kw) {
+      Pack<float, kLanes> pixels[V];
+      GCRT_UNROLL
+      for (int v = 0; v < V; ++v) pixels[v] = load(lane, line + kw + v * kLanes);
+      GCRT_UNROLL
+      for (int r = 0; r < Rows; ++r) {
+        if (i - r < 0 || i - r >= Kernel) continue;
+        const Pack<float, kLanes> weight = splat(lane, w[(i - r) * Kernel + kw]);
+        GCRT_UNROLL
+        for (int v = 0; v < V; ++v) fma_into(acc[r][v], pixels[v], weight);
+      }
+    }
+  }
+}
+
+template <int Channels, int Rows, int V>
+GCRT_INLINE void store_sums(const Pack<float, kLanes> (&acc)[Channels][Rows][V], float* sums) {
+  GCRT_UNROLL
+  for (int m = 0; m < Channels; ++m) {
+    GCRT_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      GCRT_UNROLL
+      for (int v = 0; v < V; ++v)
+        store(Lanes<kLanes>{}, sums + ((m * Rows + r) * V + v) * kLanes, acc[m][r][v]);
+    }
+  }
+}
+
 // The sums of `rows` output rows from oh on and V vectors of columns: sums[channel][row][V * kLanes].
 //   w   [in_c / groups][kernel_h][kernel_w][Channels]
-template <int Channels, int V>
+// Kernel: both sides of a kernel without dilation whose windows lie one row apart; 0: whatever the shape says.
+template <int Channels, int V, int Kernel>
 GCRT_NOINLINE void plane_tile(const ConvShape& s, const PlaneSource& from, const float* w, std::ptrdiff_t oh,
                               std::ptrdiff_t rows, float* sums) {
   constexpr Lanes<kLanes> lane{};
   constexpr int kRows = plane_rows(Channels);
+  const int kernel_h = Kernel > 0 ? Kernel : s.kernel_h, kernel_w = Kernel > 0 ? Kernel : s.kernel_w;
+  const std::ptrdiff_t top = oh * s.stride_h - s.pad_top;
+  const bool is_whole = rows == kRows && top >= 0 && top + plane_input_rows(s, kRows) <= s.in_h;
   Pack<float, kLanes> acc[Channels][kRows][V] = {};
   const float* plane = from.data;
+  if constexpr (Channels == 1 && Kernel > 0) {
+    for (int c = 0; c < from.channels; ++c, plane += from.plane, w += Kernel * Kernel) {
+      const PlaneSource channel{plane, from.plane, from.line, from.first_row, 1};
+      add_shared_rows<Kernel>(s, channel, w, top, rows, acc[0]);
+    }
+    return store_sums(acc, sums);
+  }
   for (int c = 0; c < from.channels; ++c, plane += from.plane) {
-    for (int kh = 0; kh < s.kernel_h; ++kh) {
+    for (int kh = 0; kh < kernel_h; ++kh) {
       const float* line[kRows];
-      bool is_inside = false;
+      bool is_inside = is_whole;
       GCRT_UNROLL
       for (int r = 0; r < kRows; ++r) {
-        const std::ptrdiff_t row = (oh + r) * s.stride_h - s.pad_top + kh * s.dilation_h;
-        const bool has_row = r < rows && row >= 0 && row < s.in_h;
+        const std::ptrdiff_t row =
+            top + (Kernel > 0 ? r + kh : std::ptrdiff_t{r} * s.stride_h + std::ptrdiff_t{kh} * s.dilation_h);
+        const bool has_row = is_whole || (r < rows && row >= 0 && row < s.in_h);
         line[r] = has_row ? plane + (row - from.first_row) * from.line : kZeroPlaneRow;
         is_inside = is_inside || has_row;
       }
       if (!is_inside) {
-        w += s.kernel_w * Channels;
+        w += kernel_w * Channels;
         continue;
       }
-      for (std::ptrdiff_t at = 0, kw = 0; kw < s.kernel_w; ++kw, at += s.dilation_w, w += Channels) {
+      const auto tap = [&](std::ptrdiff_t at) GCRT_LAMBDA_INLINE {
         Pack<float, kLanes> weight[Channels];
         GCRT_UNROLL
         for (int m = 0; m < Channels; ++m) weight[m] = splat(lane, w[m]);
@@ -92,17 +145,17 @@ GCRT_NOINLINE void plane_tile(const ConvShape& s, const PlaneSource& from, const
             for (int m = 0; m < Channels; ++m) fma_into(acc[m][r][v], pixels, weight[m]);
           }
         }
+        w += Channels;
+      };
+      if constexpr (Kernel > 0) {
+        GCRT_UNROLL
+        for (int kw = 0; kw < Kernel; ++kw) tap(kw);
+      } else {
+        for (std::ptrdiff_t at = 0, kw = 0; kw < kernel_w; ++kw, at += s.dilation_w) tap(at);
       }
     }
   }
-  GCRT_UNROLL
-  for (int m = 0; m < Channels; ++m) {
-    GCRT_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      GCRT_UNROLL
-      for (int v = 0; v < V; ++v) store(lane, sums + ((m * kRows + r) * V + v) * kLanes, acc[m][r][v]);
-    }
-  }
+  store_sums(acc, sums);
 }
 
 // A part of one group's results: output rows [begin, end) and columns from `column` on, and the index of the
@@ -110,6 +163,12 @@ GCRT_NOINLINE void plane_tile(const ConvShape& s, const PlaneSource& from, const
 struct PlaneBlock {
   std::ptrdiff_t begin, end, column, first_row;
 };
+
+// A few zeros, for which a call takes longer than they do.
+GCRT_INLINE void fill_zeros(std::ptrdiff_t count, float* to) {
+  vectorize(count,
+            [&](auto lane, std::ptrdiff_t i) GCRT_LAMBDA_INLINE { store(lane, to + i, splat(lane, 0.0f)); });
+}
 
 // Copies what the windows of `columns` output columns of the block reach, with zeros where they reach beside
 // the image's columns.
@@ -127,9 +186,11 @@ GCRT_NOINLINE inline PlaneSource padded_planes(const ConvShape& s, const float* 
   for (int c = 0; c < s.in_c / s.groups; ++c) {
     for (std::ptrdiff_t row = first; row < first + rows; ++row, to += width) {
       const float* const line = x + c * plane + row * s.in_row_stride + left;
-      for (std::ptrdiff_t i = 0; i < begin; ++i) to[i] = 0;
-      for (std::ptrdiff_t i = begin; i < end; ++i) to[i] = line[i];
-      for (std::ptrdiff_t i = end; i < width; ++i) to[i] = 0;
+      fill_zeros(begin, to);
+      vectorize(end - begin, [&](auto lane, std::ptrdiff_t i) GCRT_LAMBDA_INLINE {
+        store(lane, to + begin + i, load(lane, line + begin + i));
+      });
+      fill_zeros(width - end, to + end);
     }
   }
   return {patch, rows * width, width, first, s.in_c / s.groups};
@@ -142,13 +203,16 @@ GCRT_NOINLINE void finish_planes(const float* sums, int rows, int count, std::pt
                                  std::ptrdiff_t step, std::ptrdiff_t n, const E& epilogue) {
   constexpr std::ptrdiff_t kWidth = V * kLanes;
   const E copy = epilogue;
-  for (int i = 0; i < Channels; ++i, m += step)
-    finish_lanes<kLanes>(sums + i * plane_rows(Channels) * kWidth, kWidth, rows, count, m, n, copy);
+  for (int i = 0; i < Channels; ++i, m += step) {
+    for (int r = 0; r < rows; ++r, sums += kWidth)
+      finish_lanes<kLanes>(sums, kWidth, 1, count, m + r, n, copy);
+    sums += (plane_rows(Channels) - rows) * kWidth;
+  }
 }
 
 // All output channels of a group in `tiles` tiles of V vectors of columns of the block, side by side: what is
 // stored goes on where the tile before ended.
-template <int Channels, int V, class E>
+template <int Channels, int V, int Kernel, class E>
 GCRT_INLINE void plane_columns(const ConvShape& s, const PlaneSource& from, const float* w,
                                const PlaneBlock& block, std::ptrdiff_t tiles, const E& epilogue) {
   constexpr int kRows = plane_rows(Channels);
@@ -160,7 +224,7 @@ GCRT_INLINE void plane_columns(const ConvShape& s, const PlaneSource& from, cons
       const auto rows = static_cast<int>(smaller(kRows, block.end - row));
       for (std::ptrdiff_t tile = 0; tile < tiles; ++tile) {
         const std::ptrdiff_t column = block.column + tile * kWidth;
-        plane_tile<Channels, V>(s, from.from_column(tile * kWidth), w + m * depth, row, rows, sums);
+        plane_tile<Channels, V, Kernel>(s, from.from_column(tile * kWidth), w + m * depth, row, rows, sums);
         finish_planes<Channels, V>(sums, rows, static_cast<int>(smaller(kWidth, s.out_w - column)),
                                    block.first_row + m * std::ptrdiff_t{s.out_h} + row, s.out_h, column,
                                    epilogue);
@@ -174,7 +238,7 @@ GCRT_INLINE void plane_columns(const ConvShape& s, const PlaneSource& from, cons
 //   x   element (b, c, h, w) at b * in_image_stride + c * plane + h * in_row_stride + w
 //   w   [out_c / Channels][in_c / groups][kernel_h][kernel_w][Channels]
 // The epilogue gets m = index of the output row in (image, channel, row) order and n = its column.
-template <int Channels, class E>
+template <int Channels, int Kernel, class E>
 inline void conv2d_planes(const ConvShape& s, std::ptrdiff_t plane, const float* x, const float* w,
                           const E& epilogue, std::ptrdiff_t begin, std::ptrdiff_t end) {
   const std::ptrdiff_t rows = plane_item_rows(s, Channels), blocks = ceil_div(s.out_h, rows);
@@ -193,28 +257,31 @@ inline void conv2d_planes(const ConvShape& s, std::ptrdiff_t plane, const float*
       const std::ptrdiff_t whole = left >= 0 ? (inside - block.column) / kPlaneColumns : 0;
       if (whole > 0) {
         const PlaneSource from{planes + left, plane, s.in_row_stride, 0, channels};
-        plane_columns<Channels, kPlaneVectors>(s, from, weights, block, whole, epilogue);
+        plane_columns<Channels, kPlaneVectors, Kernel>(s, from, weights, block, whole, epilogue);
         block.column += whole * kPlaneColumns;
         continue;
       }
-      // The vectors that are left, in tiles of about as many each.
+      // The vectors that are left, in tiles of about as many each; where more than two tiles make a row, those are
+      // the first and the last.
       const std::ptrdiff_t vectors = ceil_div(s.out_w - block.column, kLanes);
-      const std::ptrdiff_t taken = ceil_div(vectors, ceil_div(vectors, kPlaneVectors));
+      const std::ptrdiff_t tiles = ceil_div(vectors, kPlaneVectors);
+      const std::ptrdiff_t taken =
+          tiles > 2 ? (vectors - (tiles - 2) * kPlaneVectors) / 2 : ceil_div(vectors, tiles);
       const PlaneSource from = padded_planes(s, planes, plane, block, taken * kLanes, patch);
-      if (taken == 3) plane_columns<Channels, 3>(s, from, weights, block, 1, epilogue);
-      if (taken == 2) plane_columns<Channels, 2>(s, from, weights, block, 1, epilogue);
-      if (taken == 1) plane_columns<Channels, 1>(s, from, weights, block, 1, epilogue);
+      if (taken == 3) plane_columns<Channels, 3, Kernel>(s, from, weights, block, 1, epilogue);
+      if (taken == 2) plane_columns<Channels, 2, Kernel>(s, from, weights, block, 1, epilogue);
+      if (taken == 1) plane_columns<Channels, 1, Kernel>(s, from, weights, block, 1, epilogue);
       block.column += taken * kLanes;
     }
   }
 }
 
 // All of them, shared among threads.
-template <int Channels, class E>
+template <int Channels, int Kernel, class E>
 GCRT_NOINLINE void conv2d_planes(const Threads* threads, const ConvShape& s, std::ptrdiff_t plane,
                                  const float* x, const float* w, const E& epilogue) {
   parallel_for(threads, conv2d_planes_work_items(s, Channels), [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
-    conv2d_planes<Channels>(s, plane, x, w, epilogue, begin, end);
+    conv2d_planes<Channels, Kernel>(s, plane, x, w, epilogue, begin, end);
   });
 }
 
