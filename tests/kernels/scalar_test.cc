@@ -385,31 +385,16 @@ __extension__ typedef __int128 Wide;
 template <class T>
 std::vector<T> integer_values() {
   using L = std::numeric_limits<T>;
-  std::vector<T> values = {T{0},
-                           T{1},
-                           T{2},
-                           T{3},
-                           T{7},
-                           static_cast<T>(-1),
-                           static_cast<T>(-2),
-                           static_cast<T>(-7),
-                           L::min(),
-                           L::max(),
-                           static_cast<T>(L::max() - 1),
-                           static_cast<T>(L::min() + 1),
-                           T{100},
-                           static_cast<T>(-100),
-                           T{63},
-                           T{31}};
+  std::vector<T> values = {L::min(), L::max(), static_cast<T>(L::max() - 1), static_cast<T>(L::min() + 1)};
+  for (const int v : {0, 1, 2, 3, 7, -1, -2, -7, 100, -100, 63, 31}) values.push_back(static_cast<T>(v));
   std::mt19937_64 random(2);
+  // Packs of anything, of usual numbers, and of those around powers of two at which paths part.
   for (int i = 0; i < 48; ++i) values.push_back(static_cast<T>(random()));
-  // Packs of usual numbers, of those around 2^51, and of both.
   for (int i = 0; i < 64; ++i) values.push_back(static_cast<T>(random() % 1000));
-  for (const std::uint64_t edge : {std::uint64_t{1} << 51, std::uint64_t{1} << 52, std::uint64_t{1} << 31}) {
-    for (int i = 0; i < 64; ++i) {
-      const std::uint64_t near = edge - 2 + static_cast<std::uint64_t>(i % 4);
-      values.push_back(static_cast<T>(i % 8 < 4 ? near : std::uint64_t{} - near));
-    }
+  for (const int power : {31, 51, 52}) {
+    const std::uint64_t near = (std::uint64_t{1} << power) - 2;
+    for (unsigned i = 0; i < 64; ++i)
+      values.push_back(static_cast<T>(i % 8 < 4 ? near + i % 4 : -near - i % 4));
   }
   return values;
 }
