@@ -71,7 +71,7 @@ std::vector<PlannedCost> plans(const ir::Problem& problem, const Machine& machin
   const std::int64_t columns = std::max<std::int64_t>(1, ir::highest(image.out_w));
   // One load for each product where a tile has one channel; to begin a tile and to hand on its sums takes as long as
   // some terms. As measured with AVX2.
-  constexpr double kHandedOn = 30;
+  constexpr double kHandedOn = 18;
   const double in_loop = channels_of(image) == 1 ? 0.6 : 0.75;
   const double filled =
       static_cast<double>(columns) / static_cast<double>((columns + lanes - 1) / lanes * lanes);

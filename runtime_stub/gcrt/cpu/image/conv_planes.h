@@ -55,8 +55,8 @@ struct PlaneSource {
 // A row of zeros, which rows beside the image are.
 alignas(64) constexpr float kZeroPlaneRow[kPlaneColumns + kPlaneReach] = {};
 
-// Adds the taps of one channel to the sums of output rows whose windows lie one row apart: a vector of an input row
-// is read once for all of them. `top`: the first input row.
+// Adds the taps of one channel to the sums of output rows whose windows lie one row apart: a vector of an
+// input row is read once for all of them. `top`: the first input row.
 template <int Kernel, int Rows, int V>
 GCRT_INLINE void add_shared_rows(const ConvShape& s, const PlaneSource& from, const float* w,
                                  std::ptrdiff_t top, std::ptrdiff_t rows,
@@ -98,7 +98,7 @@ GCRT_INLINE void store_sums(const Pack<float, kLanes> (&acc)[Channels][Rows][V],
 
 // The sums of `rows` output rows from oh on and V vectors of columns: sums[channel][row][V * kLanes].
 //   w   [in_c / groups][kernel_h][kernel_w][Channels]
-// Kernel: both sides of a kernel without dilation whose windows lie one row apart; 0: whatever the shape says.
+// Kernel: both sides of a kernel without dilation whose windows lie one row apart; 0: as the shape says.
 template <int Channels, int V, int Kernel>
 GCRT_NOINLINE void plane_tile(const ConvShape& s, const PlaneSource& from, const float* w, std::ptrdiff_t oh,
                               std::ptrdiff_t rows, float* sums) {
@@ -261,8 +261,8 @@ inline void conv2d_planes(const ConvShape& s, std::ptrdiff_t plane, const float*
         block.column += whole * kPlaneColumns;
         continue;
       }
-      // The vectors that are left, in tiles of about as many each; where more than two tiles make a row, those are
-      // the first and the last.
+      // The vectors that are left, in tiles of about as many each; where more than two tiles make a row,
+      // those are the first one and the last one.
       const std::ptrdiff_t vectors = ceil_div(s.out_w - block.column, kLanes);
       const std::ptrdiff_t tiles = ceil_div(vectors, kPlaneVectors);
       const std::ptrdiff_t taken =
