@@ -78,7 +78,7 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     files = {f"gcompile/{path.name}": path.read_bytes()
-             for path in sorted((ROOT / "python" / "gcompile").iterdir()) if path.suffix in (".py", ".typed")}
+             for path in sorted((ROOT / "python" / "gcompile").iterdir()) if path.suffix in (".py", ".cpp", ".typed")}
     files["gcompile/bin/gcompile"] = tool()
     files.update(info_files())
     rows = "".join(record_row(path, content) for path, content in files.items())

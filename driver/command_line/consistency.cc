@@ -24,6 +24,8 @@ constexpr Conflict kConflicts[] = {
     {"--quiet", "--verbose", "one says less, the other more"},
     {"--quiet", "--explain", "what is explained would not be printed"},
     {"--exact", "--weight-bits", "packed weights are rounded"},
+    {"--runner", "--layers", "inner values are outputs of a program of its own"},
+    {"--runner", "--cxx", "nothing is compiled"},
     {"--data", "--seed", "there are no random inputs"},
     {"--data", "--cases", "there are no random inputs"},
 };
@@ -41,6 +43,7 @@ constexpr OfTarget kOfTargets[] = {
     {"--keep-fp32", Target::kCuda, "elsewhere all values lie in memory as float32"},
     {"--gemm", Target::kCuda, "it chooses between kernels of the GPU"},
     {"--emulate", Target::kCuda, "it stands for a GPU"},
+    {"--runner", Target::kCpp, "what runs on a GPU is built for the one that is here"},
     {"--cpu", Target::kCpp, "it names a processor, and the kernels run on a GPU"},
     {"--pack", Target::kCpp, "it names build systems of microcontrollers"},
     {"--weight-bits", Target::kCpp, "no CUDA kernel decodes packed weights"},

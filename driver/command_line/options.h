@@ -89,6 +89,7 @@ struct Options {
   bool emulate = false;  // runs CUDA on the CPU
   std::string gpu_code;  // what of --arch the GPU here runs; of the emulator "sm_75", or nothing: a later one
   std::string keep;      // folder in which project, inputs and outputs stay
+  std::string runner;    // a program of the project that was built before; empty: it is built
 
   // report
   std::string layer_times;  // --layers: the file

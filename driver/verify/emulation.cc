@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <optional>
 
+#include "base/diagnostics.h"
 #include "driver/machine/cuda_arch.h"
 #include "driver/machine/gpu.h"
+#include "driver/machine/local_files.h"
 #include "driver/verify/build_project.h"
 
 namespace gcompile {
@@ -15,6 +18,16 @@ namespace {
 /// The oldest there is, whose code is another one whatever the kernels.
 bool has_sm_75(const Program& program) {
   return program.device && program.device->architectures.front().capability == 75;
+}
+
+/// What a project is handed over; returns its path.
+std::string write_weights(const FileSet& files, const std::string& folder) {
+  for (const auto& [path, file] : files.files()) {
+    if (path.rfind("data/", 0) != 0 || path.find(".weights.bin") == std::string::npos) continue;
+    write_text_file(folder, "weights.bin", file.bytes);
+    return folder + "/weights.bin";
+  }
+  return "";
 }
 
 /// Without a GPU, a run that takes longer must be asked for by --emulate.
@@ -72,6 +85,18 @@ std::vector<std::string> gpus_to_emulate(const Program& program, const Options& 
 
 Runners::Runners(const FileSet& files, const Program& program, const std::string& folder,
                  const Options& options, Terminal& terminal) {
+  if (options.weights == WeightsMode::kFile || options.weights == WeightsMode::kExtern)
+    weights_ = write_weights(files, folder);
+  if (!options.runner.empty()) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(options.runner, error)) {
+      throw CompileError(ExitCode::kInputOutput,
+                         fmt::format("there is no runner '{}'", printable(options.runner)),
+                         "name build/NAME_run of the project, after `make`");
+    }
+    usual_ = std::filesystem::absolute(options.runner).string();
+    return;
+  }
   const bool has_older = options.emulate && has_sm_75(program);
   if (has_older) {
     Options older = options;
@@ -83,9 +108,11 @@ Runners::Runners(const FileSet& files, const Program& program, const std::string
 }
 
 CommandLine Runners::command_as(const std::string& gpu) const {
-  if (gpu.empty()) return {usual_};
-  return {"env", "CUDA_ON_CPU_ARCHITECTURE=" + gpu.substr(gpu.find('_') + 1),
-          gpu == "sm_75" ? of_sm_75_ : usual_};
+  CommandLine command;
+  if (!gpu.empty()) command = {"env", "CUDA_ON_CPU_ARCHITECTURE=" + gpu.substr(gpu.find('_') + 1)};
+  command.push_back(gpu == "sm_75" ? of_sm_75_ : usual_);
+  if (!weights_.empty()) command.insert(command.end(), {"--weights", weights_});
+  return command;
 }
 
 }  // namespace gcompile

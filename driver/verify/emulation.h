@@ -29,7 +29,7 @@ std::vector<std::string> gpus_to_emulate(const Program& program, const Options& 
 /// The program of a project; where the emulator is to stand for them, one for sm_75 and one for later GPUs.
 class Runners {
  public:
-  /// Builds them in `folder`, as build_runner() does.
+  /// Builds them in `folder`, as build_runner() does, or takes --runner.
   Runners(const FileSet& files, const Program& program, const std::string& folder, const Options& options,
           Terminal& terminal);
   /// What starts the one for a GPU of gpus_to_emulate().
@@ -38,6 +38,7 @@ class Runners {
  private:
   std::string usual_;
   std::string of_sm_75_;
+  std::string weights_;  // the file that the program reads; empty where they are linked in
 };
 
 }  // namespace gcompile

@@ -1,14 +1,32 @@
 """ONNX models as C++ and CUDA projects, from Python.
 
     import gcompile
-    project = gcompile.compile("model.onnx")
-    outputs = project.run(image)            # numpy arrays in, a dictionary of numpy arrays out
+    model = gcompile.load("model.onnx")     # compiled and built once; from the user's cache from then on
+    outputs = model(image)                  # numpy arrays in, a dictionary of numpy arrays out
+
+    project = gcompile.compile("model.onnx", "folder")
     assert project.verify().ok
 
 A project is a folder of sources that needs a compiler and nothing else: Python is not needed to use it.
 """
 
-from .project import Port, Project, Verification, check, compile  # pylint: disable=redefined-builtin
+from __future__ import annotations
+
+from typing import Any
+
+from . import tool as _tool
+from .library import BuildError, RunError
+from .load import load
+from .model import Context, Model, Timing
+from .ports import InputError, Port
+from .project import Project, Verification, check, compile, open  # pylint: disable=redefined-builtin
 from .tool import GcompileError
 
-__all__ = ["GcompileError", "Port", "Project", "Verification", "check", "compile"]
+__all__ = ["BuildError", "Context", "GcompileError", "InputError", "Model", "Port", "Project", "RunError", "Timing",
+           "Verification", "check", "compile", "load", "open"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _tool.version()
+    raise AttributeError(f"module 'gcompile' has no attribute '{name}'")

@@ -1,4 +1,4 @@
-"""Projects: made of a model, built by make, run on numpy arrays, verified."""
+"""Projects: made of a model or opened, built by make, run on numpy arrays, timed, verified."""
 
 from __future__ import annotations
 
@@ -6,36 +6,19 @@ import dataclasses
 import json
 import os
 import pathlib
-import subprocess
 import tempfile
 from typing import Any, Mapping, Sequence, Union
 
 import numpy
 
-from . import tool
+from . import device, library, page, progress as progress_line, runner, tool
+from .model import Model, Timing
+from .ports import Port, in_order
+from .progress import Progress
 from .tool import GcompileError
 
-Model = Union[str, "os.PathLike[str]", bytes, Any]
-# With which a project's runner ends where no run has inputs of the arrays' shapes; gcrt/app/tensor.h has it.
-NO_SUCH_SHAPES = 3
+ModelSource = Union[str, "os.PathLike[str]", bytes, Any]
 Sizes = Mapping[str, Union[int, Sequence[int]]]
-
-
-@dataclasses.dataclass(frozen=True)
-class Port:
-    """An input or an output. `element` is ONNX's name, such as float32; bfloat16 is float32 in numpy, integers of 4
-    and 2 bits are bytes, and of floats of 8 and 4 bits the arrays have the codes, a byte each."""
-
-    name: str
-    element: str
-    shape: tuple[int, ...]
-
-    @property
-    def dtype(self) -> numpy.dtype[Any]:
-        if self.element.startswith(("float8", "float4")):
-            return numpy.dtype("uint8")
-        others = {"bfloat16": "float32", "int4": "int8", "int2": "int8", "uint4": "uint8", "uint2": "uint8"}
-        return numpy.dtype(others.get(self.element, self.element))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +34,7 @@ class Verification:
         return self.ok
 
 
-def _model_words(model: Model) -> tuple[str, bytes | None]:
+def model_words(model: ModelSource) -> tuple[str, bytes | None]:
     """How the command line names a model, and what goes to standard input."""
     if isinstance(model, (bytes, bytearray)):
         return "-", bytes(model)
@@ -60,8 +43,8 @@ def _model_words(model: Model) -> tuple[str, bytes | None]:
     return os.fspath(model), None
 
 
-def _option_words(target: str, dims: Sizes | None, shapes: Mapping[str, Sequence[int | str]] | None,
-                  sets: Mapping[str, Any] | None, states: Mapping[str, str] | None, options: Sequence[str]) -> list[str]:
+def option_words(target: str, dims: Sizes | None, shapes: Mapping[str, Sequence[int | str]] | None,
+                 sets: Mapping[str, Any] | None, states: Mapping[str, str] | None, options: Sequence[str]) -> list[str]:
     def listed(value: Any) -> str:
         return ",".join(str(item) for item in numpy.ravel(numpy.asarray(value)).tolist())
 
@@ -77,7 +60,7 @@ def _option_words(target: str, dims: Sizes | None, shapes: Mapping[str, Sequence
     return words + [str(word) for word in options]
 
 
-def compile(model: Model, output: str | os.PathLike[str] | None = None, *, target: str = "cpp", dims: Sizes | None = None,
+def compile(model: ModelSource, output: str | os.PathLike[str] | None = None, *, target: str = "cpp", dims: Sizes | None = None,
             shapes: Mapping[str, Sequence[int | str]] | None = None, sets: Mapping[str, Any] | None = None,
             states: Mapping[str, str] | None = None, name: str | None = None, options: Sequence[str] = ()) -> Project:
     """Compiles a model, a path, bytes or an onnx.ModelProto, into the folder `output`, or one that goes with the project.
@@ -89,38 +72,54 @@ def compile(model: Model, output: str | os.PathLike[str] | None = None, *, targe
     """
     held = tempfile.TemporaryDirectory(prefix="gcompile_") if output is None else None
     place = pathlib.Path(held.name) / "project" if held else pathlib.Path(os.fspath(output))  # type: ignore[arg-type]
-    words = _option_words(target, dims, shapes, sets, states, options)
+    words = option_words(target, dims, shapes, sets, states, options)
     naming = ["--name", name] if name else []
-    word, piped = _model_words(model)
+    word, piped = model_words(model)
     told = tool.answer(["compile", word, "-o", str(place), *naming, *words], piped)
-    return Project(place, told, model, words, bool(states), held)
+    return Project(place, told, model, words, held)
 
 
-def check(model: Model, *, target: str = "cpp", dims: Sizes | None = None,
+def open(folder: str | os.PathLike[str]) -> Project:  # pylint: disable=redefined-builtin
+    """A project that is there already, such as `gcompile model.onnx -o folder` makes. Raises GcompileError (4)."""
+    place = pathlib.Path(os.fspath(folder))
+    manifests = sorted((place / "meta").glob("*.json"))
+    if len(manifests) != 1:
+        raise GcompileError(4, [], f"'{place}' is no project of gcompile: there is no meta/NAME.json in it")
+    told = json.loads(manifests[0].read_text(encoding="utf-8"))
+    if told.get("generator") != "gcompile":
+        raise GcompileError(4, [], f"'{place}' is no project of gcompile: {manifests[0].name} is of another program")
+    return Project(place, {**told.get("statistics", {}), **told})
+
+
+def check(model: ModelSource, *, target: str = "cpp", dims: Sizes | None = None,
           shapes: Mapping[str, Sequence[int | str]] | None = None, sets: Mapping[str, Any] | None = None,
           states: Mapping[str, str] | None = None, options: Sequence[str] = ()) -> dict[str, Any]:
     """What `gcompile check` answers: figures of a model that can be compiled. Raises GcompileError, with all errors."""
-    word, piped = _model_words(model)
-    return tool.answer(["check", word, *_option_words(target, dims, shapes, sets, states, options)], piped)
+    word, piped = model_words(model)
+    return tool.answer(["check", word, *option_words(target, dims, shapes, sets, states, options)], piped)
 
 
 class Project:
     """A folder of sources at `path`. `answer` holds its figures, such as arena_bytes (docs/json.md)."""
 
-    def __init__(self, path: pathlib.Path, answer: dict[str, Any], model: Model, words: Sequence[str], has_states: bool,
-                 held: Any):
+    def __init__(self, path: pathlib.Path, answer: dict[str, Any], model: ModelSource | None = None,
+                 words: Sequence[str] | None = None, held: Any = None):
         self.path = path
         self.answer = answer
         self.name: str = answer["name"]
         self.target: str = answer["target"]
         self.manifest: dict[str, Any] = json.loads((path / "meta" / f"{self.name}.json").read_text(encoding="utf-8"))
-        self._model, self._words, self._held = model, list(words), held
-        self._has_states = has_states
-        self._states: dict[str, numpy.ndarray[Any, Any]] = {}
-        self._runner: pathlib.Path | None = None
+        self._model, self._words, self._held = model, None if words is None else list(words), held
+        self._variables: Mapping[str, str] | None = None
+        self._loaded: dict[int, Model] = {}
+        self._last: Model | None = None  # the one that has the states of the last run
+        self._runner: runner.Runner | None = None
 
     def __repr__(self) -> str:
         return f"<gcompile.Project {self.name} ({self.target}) in {self.path}>"
+
+    def _repr_html_(self) -> str:
+        return page.html_of(self)
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -132,103 +131,94 @@ class Project:
         return self._ports("outputs")
 
     def _ports(self, which: str) -> tuple[Port, ...]:
+        return tuple(Port(port["name"], port["element"], shape) for port, shape in zip(self.manifest[which], self._shapes(which)))
+
+    def _shapes(self, which: str) -> list[tuple[int, ...]]:
+        """Numbers; the library tells them where the manifest has formulas."""
         schedules = self.manifest.get("schedules")
-        ports = self.manifest[which]
-        shapes = schedules[-1][which] if schedules else [port["shape"] for port in ports]
-        return tuple(Port(port["name"], port["element"], tuple(shape)) for port, shape in zip(ports, shapes))
+        shapes = schedules[-1][which] if schedules else [port["shape"] for port in self.manifest[which]]
+        if all(isinstance(size, int) for shape in shapes for size in shape):
+            return [tuple(shape) for shape in shapes]
+        return library.Library(self._built()).largest(which, len(shapes))
+
+    def _built(self, jobs: int | None = None, tell: library.Tell = lambda text: None) -> pathlib.Path:
+        """The library for this process, current."""
+        return library.build(self.path, self.name, self._variables, jobs, tell)
 
     def build(self, *, jobs: int | None = None, variables: Mapping[str, str] | None = None) -> Project:
-        """Builds library and runner by make; `variables` are the Makefile's: {"CXX": "clang++", "ARCH": "levels"}.
-        Raises GcompileError (4) where the compiler fails."""
-        given = [f"{key}={value}" for key, value in (variables or {}).items()]
-        program = f"build/{self.name}_run"
-        done = subprocess.run(["make", "-C", str(self.path), f"-j{jobs or os.cpu_count() or 1}", program, *given],
-                              capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise GcompileError(4, [], f"make {program} failed in {self.path}:\n{done.stderr}")
-        self._runner = self.path / program
+        """Builds library and runner by make; `variables` are the Makefile's: {"CXX": "clang++", "ARCH": "levels"}, and hold
+        for what is built later. Raises BuildError where the compiler fails."""
+        if variables != self._variables:
+            self._loaded.clear()
+            self._last = None
+        self._variables = variables
+        library.make(self.path, [f"build/{self.name}_run"], variables, jobs, lambda text: None)
         return self
 
+    def load(self, *, threads: int = 1, jobs: int | None = None, progress: Progress = None) -> Model:
+        """The project in this process, as a callable; builds it first where that is still to be done. Raises BuildError,
+        and GcompileError where a CUDA project finds no device."""
+        device.require(self.target)
+        if self.target != "cpp":
+            raise GcompileError(2, [], f"{self!r} runs in a process of its own, by run()")
+        if threads not in self._loaded:
+            line = progress_line.Line(self.name, progress)
+            try:
+                built = self._built(jobs, line)
+            finally:
+                line.close()
+            self._loaded[threads] = Model(self, library.Library(built), threads)
+        return self._loaded[threads]
+
     def reset(self) -> None:
-        """The next run begins with states of zero."""
-        self._states.clear()
+        """The next run begins with empty states."""
+        for model in self._loaded.values():
+            model.reset()
+        self._runner = None
+
+    @property
+    def states(self) -> dict[str, numpy.ndarray[Any, Any]]:
+        """Copies of the states by the names of the inputs that they stand for."""
+        if self.target != "cpp":
+            return dict(self._runner.states) if self._runner else {}
+        return (self._last or self.load()).states
 
     def run(self, *arrays: Any, threads: int = 1, **named: Any) -> dict[str, numpy.ndarray[Any, Any]]:
         """One run: arrays in the order of the inputs, or by name, which may also be a dictionary in their place. Returns the
-        outputs by name. States stay from run to run. Builds first where that is still to be done.
-        Raises ValueError for inputs that do not fit, GcompileError where the program fails."""
-        if len(arrays) == 1 and isinstance(arrays[0], Mapping):
-            named, arrays = {**arrays[0], **named}, ()
-        given = self._given(arrays, named)
-        self._check_shapes(given)
+        outputs by name. States stay from run to run. Builds first where that is still to be done. Raises InputError, a
+        ValueError, for inputs that do not fit, RunError where the project refuses to run."""
+        if self.target == "cpp":
+            model, last = self.load(threads=threads), self._last
+            if last is not None and last is not model and last.states:
+                model.load_states(last.states)
+            self._last = model
+            return model(*arrays, **named)
+        device.require(self.target)
         if self._runner is None:
             self.build()
-        with tempfile.TemporaryDirectory(prefix="gcompile_run_") as folder:
-            return self._run_in(pathlib.Path(folder), given, threads)
+            program = self.path / "build" / f"{self.name}_run"
+            self._runner = runner.Runner(program, self.manifest, self.inputs, self.manifest["state_bytes"] > 1)
+        return self._runner.run(in_order([port.name for port in self.inputs], arrays, named))
 
-    def _given(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[numpy.ndarray[Any, Any]]:
-        ports = self.inputs
-        if len(arrays) > len(ports):
-            raise ValueError(f"{len(arrays)} arrays for {len(ports)} inputs: {', '.join(port.name for port in ports)}")
-        values = {port.name: array for port, array in zip(ports, arrays)}
-        for name, array in named.items():
-            if name not in {port.name for port in ports}:
-                raise ValueError(f"no input is called '{name}'; there are {', '.join(port.name for port in ports)}")
-            if name in values:
-                raise ValueError(f"input '{name}' is given twice")
-            values[name] = array
-        missing = [port.name for port in ports if port.name not in values]
-        if missing:
-            raise ValueError(f"no array for {', '.join(missing)}")
-        given = []
-        for port in ports:
-            array = numpy.asarray(values[port.name])
-            if not numpy.can_cast(array.dtype, port.dtype, "same_kind"):
-                raise ValueError(f"input '{port.name}' is {port.element}, the array {array.dtype}")
-            given.append(numpy.array(array, port.dtype, order="C"))
-        return given
-
-    def _check_shapes(self, given: Sequence[numpy.ndarray[Any, Any]]) -> None:
-        """That a project without choices or bounds takes the arrays; else the runner finds sizes that fit."""
-        if self.manifest.get("sizes"):
-            return
-        for port, array in zip(self.inputs, given):
-            if tuple(array.shape) != port.shape:
-                shown = ", ".join(str(tuple(array.shape)) for array in given)
-                wanted = ", ".join(f"'{port.name}' {port.shape}" for port in self.inputs)
-                raise ValueError(f"the arrays have shapes {shown}; the project takes {wanted}")
-
-    def _run_in(self, folder: pathlib.Path, given: Sequence[numpy.ndarray[Any, Any]],
-                threads: int) -> dict[str, numpy.ndarray[Any, Any]]:
-        command = [str(self._runner), "--output-dir", str(folder / "out"), "--threads", str(threads)]
-        for index, array in enumerate(given):
-            numpy.save(folder / f"{index}.npy", array)
-            command.append(str(folder / f"{index}.npy"))
-        for name, state in self._states.items():
-            numpy.save(folder / f"state_{name}.npy", state)
-            command += ["--state", f"{name}={folder / f'state_{name}.npy'}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode == NO_SUCH_SHAPES:
-            raise ValueError(done.stderr.strip().removeprefix("error: "))
-        if done.returncode != 0:
-            raise GcompileError(done.returncode, [], done.stderr.strip() or f"the program ended with {done.returncode}")
-        outputs = {port["name"]: numpy.load(folder / "out" / f"{index}_{port['c_name']}.npy")
-                   for index, port in enumerate(self.manifest["outputs"])}
-        if self._has_states:
-            # Files state_<index>_<name>.npy.
-            files = sorted((folder / "out").glob("state_*.npy"))
-            self._states = {path.stem.split("_", 2)[2]: numpy.load(path) for path in files}
-        return outputs
+    def bench(self, *arrays: Any, repeat: int = 100, warmup: int = 3, threads: int = 1, seed: int = 1, **named: Any) -> Timing:
+        """Times runs of the library in this process, on these arrays, or on random ones (Model.bench)."""
+        return self.load().bench(*arrays, repeat=repeat, warmup=warmup, threads=threads, seed=seed, **named)
 
     def verify(self, data: str | os.PathLike[str] | None = None, *, layers: bool = False, cases: int | None = None,
                seed: int | None = None, threads: int = 1, options: Sequence[str] = ()) -> Verification:
-        """Builds the project once more, and compares its outputs with those of `data` (input_K.pb and output_K.pb, or
-        inputs.npz and outputs.npz), or on random inputs with the evaluator's. Raises GcompileError, except for
-        differences, which are what it returns."""
-        word, piped = _model_words(self._model)
+        """Compares what the project computes with the outputs of `data` (input_K.pb and output_K.pb, or inputs.npz and
+        outputs.npz), or on random inputs with the evaluator's. What is built is what load() has built; `layers`, and CUDA
+        projects, need a build of their own. Raises GcompileError, except for differences, which are what it returns."""
+        if self._model is None or self._words is None:
+            raise GcompileError(2, [], f"{self!r} was opened, and knows no model to compare with; gcompile.compile() keeps it")
+        word, piped = model_words(self._model)
         words = ["verify", word, *self._words, "--threads", str(threads), *options]
         for option, value in (("--data", data), ("--cases", cases), ("--seed", seed)):
             if value is not None:
                 words += [option, str(value)]
-        told = tool.answer(words + (["--layers"] if layers else []), piped, accepted=(0, 3))
+        if layers:
+            words.append("--layers")
+        elif self.target == "cpp" and "--runner" not in options:
+            words += ["--runner", str(self._built().with_name(f"{self.name}_python_run").resolve())]
+        told = tool.answer(words, piped, accepted=(0, 3))
         return Verification(told["ok"], told["findings"], told["failures"], told["kernels"])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import json
 import os
 import pathlib
 import subprocess
 import sys
+from importlib import metadata
 from typing import Any, Sequence
 
 EXECUTABLE = pathlib.Path(__file__).resolve().parent / "bin" / "gcompile"
@@ -42,6 +45,41 @@ def answer(words: Sequence[str], model: bytes | None = None, accepted: Sequence[
     return told
 
 
+def identity() -> list[Any]:
+    """What tells one tool from another, without starting it: its version may stay while it changes."""
+    try:
+        status = os.stat(executable())
+    except OSError as error:
+        raise GcompileError(4, [], f"there is no tool '{executable()}': {error.strerror}") from None
+    return [version(), status.st_size, status.st_mtime_ns]
+
+
+def version() -> str:
+    """The version of this package; where it was not installed, that of the tool."""
+    try:
+        return metadata.version("gcompile")
+    except metadata.PackageNotFoundError:
+        return _version_of(executable())
+
+
+@functools.lru_cache(maxsize=None)
+def _version_of(program: str) -> str:
+    try:
+        return subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise GcompileError(4, [], f"the tool '{program}' does not start: {error}") from None
+
+
+# Commands of this package: what the tool itself, which knows no Python, cannot do.
+COMMANDS = {"bench": "gcompile.bench", "cache": "gcompile.cache"}
+
+
 def main() -> None:
-    """The command line, in place of this process."""
+    """The command line: a command of this package, or the tool in place of this process."""
+    if len(sys.argv) > 1 and sys.argv[1] in COMMANDS:
+        try:
+            sys.exit(importlib.import_module(COMMANDS[sys.argv[1]]).main(sys.argv[2:]))
+        except GcompileError as error:
+            print(error, file=sys.stderr)
+            sys.exit(error.exit_code)
     os.execv(executable(), ["gcompile", *sys.argv[1:]])

@@ -214,10 +214,10 @@ text = b'<ir_version: 8, opset_import: ["" : 17]> g (float[n] x, float[2] h) => 
 project = gcompile.compile(text, dims={"n": [2, 3]}, states={"h": "h_next"})
 assert project.run([-1, 2])["y"].tolist() == [0, 2]
 assert project.run({"x": [-1, 2, 3]}, threads=2)["y"].tolist() == [0, 2, 3]
-assert project._states["h"].tolist() == [2, 2]
+assert project.states["h"].tolist() == [2, 2]
 project.reset()
 project.run(x=[1, 2])
-assert project._states["h"].tolist() == [1, 1]
+assert project.states["h"].tolist() == [1, 1]
 assert gcompile.check(text, dims={"n": 2})["calls"] == 2
 """
 
