@@ -427,7 +427,7 @@ std::vector<OptionRecord> talk_options() {
 std::vector<OptionRecord> all_options() {
   std::vector<OptionRecord> table;
   for (auto part : {model_options, graph_options, target_options, kernel_options, project_options,
-                    verify_options, report_options, diff_options, talk_options}) {
+                    verify_options, check_options, report_options, diff_options, talk_options}) {
     for (OptionRecord& record : part()) table.push_back(std::move(record));
   }
   return table;

@@ -98,6 +98,9 @@ struct Options {
   // diff
   std::vector<MostGrowth> max_regression;
 
+  // check
+  bool ports_alone = false;  // --ports: what the model declares, no more
+
   // How to talk.
   Verbosity verbosity = Verbosity::kNormal;
   ColorMode color = ColorMode::kAuto;

@@ -110,6 +110,21 @@ std::vector<OptionRecord> verify_options() {
   };
 }
 
+std::vector<OptionRecord> check_options() {
+  return {
+      {"--ports",
+       "",
+       "",
+       ValueKind::kText,
+       {},
+       Group::kModel,
+       {kCheck},
+       false,
+       "only the inputs and outputs that the model declares, with the names of open sizes",
+       [](Options& options, const std::string&) { options.ports_alone = true; }},
+  };
+}
+
 std::vector<OptionRecord> report_options() {
   const std::vector<Command> report = {kReport};
   return {

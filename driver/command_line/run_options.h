@@ -8,6 +8,7 @@
 namespace gcompile {
 
 std::vector<OptionRecord> verify_options();
+std::vector<OptionRecord> check_options();
 std::vector<OptionRecord> report_options();
 std::vector<OptionRecord> diff_options();
 

@@ -7,6 +7,7 @@
 
 #include "frontend/files/file_bytes.h"
 #include "frontend/files/model_file.h"
+#include "frontend/files/tensor_import.h"
 
 namespace gcompile::frontend {
 namespace {
@@ -20,11 +21,23 @@ bool has_element(const std::set<std::string>& names, const std::string& prefix) 
 ModelPort port_of(const onnx::ValueInfoProto& info, std::set<std::string>& taken) {
   const PortType type = port_type(info.type());
   ModelPort port{info.name(), type.is_optional, type.is_sequence};
+  if (type.tensor != nullptr) {
+    port.type = onnx_type_name(type.tensor->elem_type());
+    port.has_shape = type.tensor->has_shape();
+    for (const auto& dim : type.tensor->shape().dim())
+      port.dims.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? PortDim{dim.dim_value(), ""}
+                                                                      : PortDim{-1, dim.dim_param()});
+  }
   if (!type.is_sequence) return port;
   port.prefix = info.name() + "_";
   while (has_element(taken, port.prefix)) port.prefix += "_";
   taken.insert(port.element(0));
   return port;
+}
+
+onnx::ModelProto read_model(const std::string& path, const Limits& limits) {
+  const std::string bytes = read_file(path, limits.file_bytes);
+  return is_text_name(path) ? parse_model_text(bytes, limits) : parse_model_bytes(bytes, limits);
 }
 
 const ModelPort* find(const std::vector<ModelPort>& ports, std::string_view name) {
@@ -66,9 +79,21 @@ ModelPorts ports_of(const onnx::GraphProto& graph) {
 }
 
 ModelPorts model_ports(const std::string& path, const Limits& limits) {
-  const std::string bytes = read_file(path, limits.file_bytes);
-  return ports_of(
-      (is_text_name(path) ? parse_model_text(bytes, limits) : parse_model_bytes(bytes, limits)).graph());
+  return ports_of(read_model(path, limits).graph());
+}
+
+ModelDeclaration model_declaration(const std::string& path, const Limits& limits) {
+  const onnx::ModelProto model = read_model(path, limits);
+  ModelDeclaration found;
+  found.ports = ports_of(model.graph());
+  found.producer = model.producer_name();
+  found.domain = model.domain();
+  found.description = model.doc_string();
+  found.graph = model.graph().name();
+  found.graph_description = model.graph().doc_string();
+  found.version = model.model_version();
+  for (const auto& entry : model.metadata_props()) found.metadata[entry.key()] = entry.value();
+  return found;
 }
 
 }  // namespace gcompile::frontend

@@ -1,6 +1,8 @@
 #pragma once
 // What a model takes and gives at run time, by what it declares, before it can be imported.
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +26,12 @@ struct PortType {
 };
 PortType port_type(const onnx::TypeProto& type);
 
+/// An axis as a model declares it: a size, or a name where it is open, which may be empty.
+struct PortDim {
+  std::int64_t size = -1;
+  std::string name;
+};
+
 struct ModelPort {
   std::string name;
   bool is_optional = false;
@@ -31,6 +39,9 @@ struct ModelPort {
   /// Element k of a sequence is called prefix + k. No name among inputs and outputs is one of another's
   /// elements: of "x" the prefix is "x_", or has more underscores.
   std::string prefix = {};
+  std::string type = {};  // of the elements, as ONNX calls it; empty where there is no tensor
+  bool has_shape = false;
+  std::vector<PortDim> dims = {};
 
   std::string element(std::size_t k) const { return prefix + std::to_string(k); }
 };
@@ -43,8 +54,17 @@ struct ModelPorts {
   const ModelPort* output(std::string_view name) const;
 };
 
+/// What else a model says of itself.
+struct ModelDeclaration {
+  ModelPorts ports;
+  std::string producer, domain, description, graph, graph_description;
+  std::int64_t version = 0;
+  std::map<std::string, std::string> metadata;
+};
+
 ModelPorts ports_of(const onnx::GraphProto& graph);
 /// Throws as import_model_file.
 ModelPorts model_ports(const std::string& path, const Limits& limits);
+ModelDeclaration model_declaration(const std::string& path, const Limits& limits);
 
 }  // namespace gcompile::frontend

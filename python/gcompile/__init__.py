@@ -20,10 +20,11 @@ from .load import load
 from .model import Context, Model, Timing
 from .ports import InputError, Port
 from .project import Project, Verification, check, compile, open  # pylint: disable=redefined-builtin
+from .session import InferenceSession, IOBinding, OrtValue, SessionOptions
 from .tool import GcompileError
 
-__all__ = ["BuildError", "Context", "GcompileError", "InputError", "Model", "Port", "Project", "RunError", "Timing",
-           "Verification", "check", "compile", "load", "open"]
+__all__ = ["BuildError", "Context", "GcompileError", "IOBinding", "InferenceSession", "InputError", "Model", "OrtValue", "Port",
+           "Project", "RunError", "SessionOptions", "Timing", "Verification", "check", "compile", "load", "open"]
 
 
 def __getattr__(name: str) -> Any:

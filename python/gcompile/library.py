@@ -180,15 +180,18 @@ def build(project: pathlib.Path, name: str, variables: Mapping[str, str] | None,
         current = library.exists() and library.stat().st_mtime_ns >= newest and memory.exists() and memory.read_text() == asked
         if not current:
             tell("build: link")
-            _link(project, name, compiler_of(variables), archives, library)
+            _link(project, name, variables, archives, library)
             memory.write_text(asked)
     return library
 
 
-def _link(project: pathlib.Path, name: str, compiler: list[str], archives: list[pathlib.Path], library: pathlib.Path) -> None:
+def _link(project: pathlib.Path, name: str, variables: Mapping[str, str] | None, archives: list[pathlib.Path],
+          library: pathlib.Path) -> None:
     """Library and runner, each in place at once."""
+    compiler = compiler_of(variables)
+    flags = shlex.split((variables or {}).get("CXXFLAGS", os.environ.get("CXXFLAGS", "")))
     part = library.with_suffix(".part")
-    _said([*compiler, "-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", f"-DGCOMPILE_MODEL={name}",
+    _said([*compiler, "-O1", *flags, "-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", f"-DGCOMPILE_MODEL={name}",
            f"-DGCOMPILE_UPPER={name.upper()}", f"-I{project}", f"-I{project}/include", f"-I{project}/apps", str(BRIDGE),
            *map(str, archives), f"-Wl,-soname,{library.name}", "-o", str(part)], f"the library of {project} does not build")
     os.replace(part, library)

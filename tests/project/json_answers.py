@@ -99,6 +99,8 @@ def case_outcomes(world):
         equal(sorted(told), ["command", "errors", "exit_code", "gcompile", "warnings"], f"members of {words}")
     equal(answer(world, "check", "open.onnxtxt", status=1)["errors"][0]["code"], "E0401", "code")
     # A warning is told once, whatever the number of sizes.
+    declared = answer(world, "check", "open.onnxtxt", "--ports")
+    check(declared["inputs"][0]["shape"][0] == "batch" and declared["outputs"][0]["element"] == "float32", f"{declared}")
     told = answer(world, "check", "open.onnxtxt", "--dim", "batch=1,2,4")
     equal([warning["code"] for warning in told["warnings"]], ["W0205"], "warnings")
     equal(told["schedules"], 3, "schedules")
