@@ -7,9 +7,11 @@
 
 #include "frontend/files/file_bytes.h"
 #include "frontend/files/model_file.h"
-#include "frontend/files/tensor_import.h"
 
 namespace gcompile::frontend {
+
+std::string onnx_type_name(int onnx_type);  // frontend/files/tensor_import.h, which reaches the graph
+
 namespace {
 
 /// Names from prefix + "0" to prefix + "9", and those that go on behind them.
