@@ -85,7 +85,10 @@ class Parser {
                   "gcompile MODEL -o DIR compiles a model; `gcompile help` says what else there is");
     }
     const std::size_t place = place_of_command({words_.begin(), words_.end()});
-    if (place == words_.size()) return;
+    if (place == words_.size()) {
+      expect_no_python(words_.front());
+      return;
+    }
     options_.command = find_command(words_[place])->command;
     is_command_typed_ = true;
     words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(place));
@@ -231,6 +234,13 @@ class Parser {
     if (!is_command_typed_) expect_no_typo(operands_[0]);
     if (operands_.size() > 1) too_many(record, "one model");
     options_.model = operands_[0];
+  }
+
+  /// Commands of the Python package, which stands in front of this tool where it is installed.
+  static void expect_no_python(const std::string& word) {
+    if ((word != "bench" && word != "cache") || exists(word)) return;
+    usage_error(fmt::format("gcompile {} is a command of the Python package", word),
+                "`pip install .` in a clone of gcompile installs it; docs/python.md tells more");
   }
 
   /// A first word that is no file and looks like a command.

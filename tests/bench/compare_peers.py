@@ -37,7 +37,9 @@ import onnx
 from onnx import numpy_helper
 
 import big_models
-import peers
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+from gcompile import peers  # noqa: E402  pylint: disable=wrong-import-position
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

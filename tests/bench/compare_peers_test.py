@@ -2,6 +2,7 @@
 """The judgements and tables of compare_peers.py from made-up numbers, and its talk with a peer that is none."""
 
 import pathlib
+import sys
 import tempfile
 import unittest
 import unittest.mock
@@ -9,8 +10,10 @@ import unittest.mock
 import numpy as np
 
 import compare_peers
-import peers
 from compare_peers import Entry, ratio_of, root_mean_square_error, table
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+from gcompile import peers  # noqa: E402  pylint: disable=wrong-import-position
 
 
 def entry(*milliseconds, is_right=True):

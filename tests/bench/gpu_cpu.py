@@ -3,6 +3,7 @@ ONNX Runtime's, and the tests of the tile unit where there is one."""
 
 import importlib.util
 import json
+import sys
 import os
 import pathlib
 import shutil
@@ -10,9 +11,11 @@ import shutil
 import numpy as np
 
 import big_models
-import peers
 from gpu_pack import TILES
 from gpu_steps import Failure, Skip
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+from gcompile import peers  # noqa: E402  pylint: disable=wrong-import-position
 
 THREADS = (1, 2, 4, 8, 16)
 SECONDS_OF_A_CELL = 6

@@ -26,7 +26,9 @@ import onnx.parser
 from onnx import TensorProto, helper, numpy_helper
 
 import compare_peers
-import peers
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+from gcompile import peers  # noqa: E402  pylint: disable=wrong-import-position
 
 HERE = pathlib.Path(__file__).resolve().parent
 TYPES = {"float32": np.float32, "double": np.float64, "float16": np.float16, "int64": np.int64, "int32": np.int32,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runtimes beside which emitted projects are timed, each in a process of its own.
+"""Runtimes beside which projects are timed, each in a process of its own: by `gcompile bench`, and by tests/bench.
 
     peers.py RUNTIME MODEL.onnx INPUTS.npz THREADS OUTPUTS.npz
 
@@ -20,6 +20,8 @@ import time
 import numpy as np
 
 NAMES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "ncnn": "ncnn"}
+# Modules that a runtime needs; PyTorch reads ONNX files by onnx2torch.
+MODULES = {"onnxruntime": ("onnxruntime",), "openvino": ("openvino",), "ncnn": ("ncnn", "pnnx"), "torch": ("torch", "onnx2torch")}
 REFERENCE = "onnxruntime-plain"  # with its optimisations off: what is right, not what is fast
 
 
@@ -125,7 +127,29 @@ class Ncnn:
         return [np.array(value) for value in self.results]
 
 
-RUNTIMES = {"onnxruntime": OnnxRuntime, "openvino": OpenVino, "ncnn": Ncnn,
+class Torch:
+    """The model as modules of PyTorch, one after the other."""
+
+    def __init__(self, model, inputs, threads):
+        import onnx2torch
+        import torch
+
+        self.version = torch.__version__.partition("+")[0]
+        torch.set_num_threads(threads)
+        self.module = onnx2torch.convert(str(model)).eval()
+        self.inputs, self.no_grad = [torch.from_numpy(value) for value in inputs.values()], torch.no_grad
+        self.results = []
+
+    def run(self):
+        with self.no_grad():
+            found = self.module(*self.inputs)
+        self.results = list(found) if isinstance(found, (list, tuple)) else [found]
+
+    def outputs(self):
+        return [value.numpy() for value in self.results]
+
+
+RUNTIMES = {"onnxruntime": OnnxRuntime, "openvino": OpenVino, "ncnn": Ncnn, "torch": Torch,
             REFERENCE: lambda *arguments: OnnxRuntime(*arguments, is_plain=True)}
 
 
