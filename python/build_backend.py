@@ -62,7 +62,8 @@ def info_files():
     return {
         f"{info}/METADATA": metadata().encode(),
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: gcompile\nRoot-Is-Purelib: false\nTag: {platform_tag()}\n".encode(),
-        f"{info}/entry_points.txt": b"[console_scripts]\ngcompile = gcompile.tool:main\n",
+        f"{info}/entry_points.txt": (b"[console_scripts]\ngcompile = gcompile.tool:main\n\n"
+                                      b"[torch_dynamo_backends]\ngcompile = gcompile.torch_backend:compile_graph\n"),
         f"{info}/LICENSE": (ROOT / "LICENSE").read_bytes(),
     }
 

@@ -24,7 +24,14 @@ from .session import InferenceSession, IOBinding, OrtValue, SessionOptions
 from .tool import GcompileError
 
 __all__ = ["BuildError", "Context", "GcompileError", "IOBinding", "InferenceSession", "InputError", "Model", "OrtValue", "Port",
-           "Project", "RunError", "SessionOptions", "Timing", "Verification", "check", "compile", "load", "open"]
+           "Project", "RunError", "SessionOptions", "Timing", "Verification", "check", "compile", "from_torch", "load", "open"]
+
+
+def from_torch(module: Any, args: Any, **words: Any) -> Any:
+    """A module of PyTorch as a callable for tensors (gcompile.torch_backend.from_torch)."""
+    from . import torch_backend  # pylint: disable=import-outside-toplevel
+
+    return torch_backend.from_torch(module, args, **words)
 
 
 def __getattr__(name: str) -> Any:
