@@ -111,7 +111,7 @@ def _said(command: list[str], what: str, **options: Any) -> str:
         raise BuildError(f"{what}: cannot start '{command[0]}': {error.strerror}") from None
     if done.returncode != 0:
         raise BuildError(f"{what}:\n{done.stderr.strip()}")
-    return done.stdout
+    return str(done.stdout)
 
 
 def compiler_of(variables: Mapping[str, str] | None) -> list[str]:

@@ -203,7 +203,7 @@ class Context:
         if not self._is_used.acquire(False):  # pylint: disable=consider-using-with
             raise RunError(-1, "two threads use one context at the same time; each needs one of its own")
         try:
-            plan = self._known_plan(arrays) if sizes is None and self._facts.is_plain else None
+            plan: Any = self._known_plan(arrays) if sizes is None and self._facts.is_plain else None
             made = None if plan is None else self._room(plan, out)
             if made is not None:
                 status = self._facts.library.call(self._memory_at, plan.at, (*arrays, *made))
@@ -389,11 +389,10 @@ class Model:
         return self._facts.outputs
 
     def _context(self) -> Context:
-        try:
-            return self._local.context  # type: ignore[no-any-return]
-        except AttributeError:
-            self._local.context = Context(self._facts, self.threads)
-            return self._local.context
+        found: Context | None = getattr(self._local, "context", None)
+        if found is None:
+            found = self._local.context = Context(self._facts, self.threads)
+        return found
 
     def context(self, threads: int | None = None) -> Context:
         """Memory, states and threads of their own, for one more row of runs."""
@@ -403,7 +402,7 @@ class Model:
         """One run: arrays in the order of the inputs, by name, or a dictionary. `out` as in run(). Raises InputError for
         inputs that do not fit, RunError where the project refuses to run."""
         if named or len(arrays) != self._input_count or (arrays and isinstance(arrays[0], Mapping)):
-            arrays = in_order(self._facts.input_names, arrays, named)
+            arrays = tuple(in_order(self._facts.input_names, arrays, named))
         try:
             context = self._local.context
         except AttributeError:

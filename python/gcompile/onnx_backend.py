@@ -36,7 +36,7 @@ class Representation(BackendRep):  # type: ignore[misc]
 
     def __init__(self, model: Any, **words: Any):
         self._model, self._words = model, words
-        self._shapes = Specialisations(model, **words)
+        self._shapes = Specialisations(model, at_once=False, **words)
         self._tuple = namedtupledict("Outputs", [port.name for port in self._shapes.outputs])
 
     def run(self, inputs: Any, **_: Any) -> tuple[Any, ...]:
@@ -44,7 +44,7 @@ class Representation(BackendRep):  # type: ignore[misc]
         ports = self._shapes.inputs
         if isinstance(inputs, dict):
             inputs = [inputs.get(port.name) for port in ports]
-        values = list(inputs) + [None] * (len(ports) - len(inputs))
+        values = [_plain(value) for value in inputs] + [None] * (len(ports) - len(inputs))
         try:
             found = self._shapes.run(values)
         except tool.GcompileError as error:
@@ -54,10 +54,10 @@ class Representation(BackendRep):  # type: ignore[misc]
         return self._tuple(*[found[port.name] for port in self._shapes.outputs])  # type: ignore[no-any-return]
 
     def _with_values(self, values: Sequence[Any], error: tool.GcompileError) -> Any:
-        """Integers first, then all."""
+        """Integers first, then all, tensors of sequences among them."""
         for kinds in ("iub", "iubf"):
-            known = [value is not None and not isinstance(value, (list, tuple)) and numpy.asarray(value).dtype.kind in kinds
-                     for value in values]
+            known = [value is not None and (kinds == "iubf" if isinstance(value, (list, tuple))
+                                            else numpy.asarray(value).dtype.kind in kinds) for value in values]
             try:
                 return self._run_with(values, known)
             except tool.GcompileError as other:
@@ -70,13 +70,21 @@ class Representation(BackendRep):  # type: ignore[misc]
         options = list(self._words.get("options", ()))
         for port, value in zip(ports, values):
             options += Specialisations._sizes(port, value)
-        sets = {port.name: value for port, value, is_known in zip(ports, values, known) if is_known}
+        sets = {}
+        for port, value, is_known in zip(ports, values, known):
+            if is_known:
+                sets.update({f"{port.prefix}{place}": each for place, each in enumerate(value)} if port.prefix else {port.name: value})
         words = {name: value for name, value in self._words.items() if name != "options"}
         model = load(self._model, sets=sets, options=options, **words)
         flat = [array for port, value, is_known in zip(ports, values, known) if not is_known and value is not None
                 for array in (value if port.prefix else [value])]
         found = model.run(flat)
         return {port.name: Specialisations._gathered(port, found) for port in self._shapes.outputs}
+
+
+def _plain(value: Any) -> Any:
+    """The value of an optional, which older helpers of ONNX read as an array of one object."""
+    return value.item() if isinstance(value, numpy.ndarray) and value.dtype == object and value.shape == () else value
 
 
 class GcompileBackend(Backend):  # type: ignore[misc]
@@ -110,7 +118,7 @@ class GcompileBackend(Backend):  # type: ignore[misc]
         given = [name for name in node.input if name]
         arrays = [numpy.asarray(array) for array in inputs]
         types = [helper.make_tensor_value_info(name, _number_of_type(array.dtype), array.shape) for name, array in zip(given, arrays)]
-        infos = outputs_info or [(None, None)] * len(node.output)
+        infos: list[Any] = list(outputs_info or []) or [(None, None)] * len(node.output)
         results = [helper.make_tensor_value_info(name, TensorProto.UNDEFINED if kind is None else _number_of_type(numpy.dtype(kind)),
                                                  shape) for name, (kind, shape) in zip(node.output, infos) if name]
         opset = words.pop("opset_version", None)

@@ -9,6 +9,8 @@ the processor, all threads together. A process of its own,
 because a runtime may end it, and because the threads of one must not stand in the way of the next.
 """
 
+from __future__ import annotations
+
 import importlib.util
 import json
 import os
@@ -16,6 +18,7 @@ import pathlib
 import subprocess
 import sys
 import time
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
@@ -30,7 +33,7 @@ class Refused(Exception):
 
 
 class OnnxRuntime:
-    def __init__(self, model, inputs, threads, is_plain=False):
+    def __init__(self, model: pathlib.Path, inputs: Mapping[str, Any], threads: int, is_plain: bool = False):
         import onnxruntime
 
         self.version = onnxruntime.__version__
@@ -48,15 +51,15 @@ class OnnxRuntime:
         for output in self.session.get_outputs():
             self.binding.bind_output(output.name)
 
-    def run(self):
+    def run(self) -> None:
         self.session.run_with_iobinding(self.binding)
 
-    def outputs(self):
-        return self.binding.copy_outputs_to_cpu()
+    def outputs(self) -> list[Any]:
+        return list(self.binding.copy_outputs_to_cpu())
 
 
 class OpenVino:
-    def __init__(self, model, inputs, threads):
+    def __init__(self, model: pathlib.Path, inputs: Mapping[str, Any], threads: int):
         import openvino
 
         self.version = openvino.__version__.split("-")[0]
@@ -71,10 +74,10 @@ class OpenVino:
         for name, value in inputs.items():
             self.request.set_tensor(name, openvino.Tensor(value, shared_memory=True))
 
-    def run(self):
+    def run(self) -> None:
         self.request.infer()
 
-    def outputs(self):
+    def outputs(self) -> list[Any]:
         return [tensor.data for tensor in self.request.output_tensors]
 
 
@@ -83,7 +86,7 @@ class Ncnn:
 
     ELEMENTS = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "uint8": "u8", "bool": "bool"}
 
-    def __init__(self, model, inputs, threads):
+    def __init__(self, model: pathlib.Path, inputs: Mapping[str, Any], threads: int):
         import ncnn
 
         self.version, self.ncnn = ncnn.__version__, ncnn
@@ -95,7 +98,9 @@ class Ncnn:
         link.symlink_to(model)
         shapes = ",".join(f"[{','.join(map(str, v.shape))}]{self.ELEMENTS[str(v.dtype)]}" for v in inputs.values())
         # Not imported: the package would want torch, the converter does not.
-        converter = pathlib.Path(importlib.util.find_spec("pnnx").origin).parent / "pnnx"
+        found = importlib.util.find_spec("pnnx")
+        assert found is not None and found.origin is not None
+        converter = pathlib.Path(found.origin).parent / "pnnx"
         done = subprocess.run([str(converter), str(link), f"inputshape={shapes}", "fp16=0"], capture_output=True, text=True,
                               errors="replace", timeout=600)
         if done.returncode != 0 or not pathlib.Path("model.ncnn.param").exists():
@@ -112,9 +117,9 @@ class Ncnn:
             raise Refused("a layer is unknown to it")
         # ncnn's tensors are without the axis of samples.
         self.inputs = [ncnn.Mat(np.ascontiguousarray(v[0] if v.ndim > 1 else v)).clone() for v in inputs.values()]
-        self.results = []
+        self.results: list[Any] = []
 
-    def run(self):
+    def run(self) -> None:
         extractor = self.net.create_extractor()
         for name, value in zip(sorted(self.net.input_names()), self.inputs):
             extractor.input(name, value)
@@ -123,14 +128,14 @@ class Ncnn:
             raise Refused("a layer fails")
         self.results = [value for _, value in found]
 
-    def outputs(self):
+    def outputs(self) -> list[Any]:
         return [np.array(value) for value in self.results]
 
 
 class Torch:
     """The model as modules of PyTorch, one after the other."""
 
-    def __init__(self, model, inputs, threads):
+    def __init__(self, model: pathlib.Path, inputs: Mapping[str, Any], threads: int):
         import onnx2torch
         import torch
 
@@ -138,27 +143,27 @@ class Torch:
         torch.set_num_threads(threads)
         self.module = onnx2torch.convert(str(model)).eval()
         self.inputs, self.no_grad = [torch.from_numpy(value) for value in inputs.values()], torch.no_grad
-        self.results = []
+        self.results: list[Any] = []
 
-    def run(self):
+    def run(self) -> None:
         with self.no_grad():
             found = self.module(*self.inputs)
         self.results = list(found) if isinstance(found, (list, tuple)) else [found]
 
-    def outputs(self):
+    def outputs(self) -> list[Any]:
         return [value.numpy() for value in self.results]
 
 
-RUNTIMES = {"onnxruntime": OnnxRuntime, "openvino": OpenVino, "ncnn": Ncnn, "torch": Torch,
-            REFERENCE: lambda *arguments: OnnxRuntime(*arguments, is_plain=True)}
+RUNTIMES: dict[str, Any] = {"onnxruntime": OnnxRuntime, "openvino": OpenVino, "ncnn": Ncnn, "torch": Torch,
+            REFERENCE: lambda model, inputs, threads: OnnxRuntime(model, inputs, threads, is_plain=True)}
 
 
-def serve(runtime, model, inputs, threads, outputs):
+def serve(runtime: str, model: str, inputs: str, threads: str, outputs: str) -> int:
     # What libraries print goes to standard error.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
 
-    def answer(value):
+    def answer(value: Any) -> None:
         answers.write(json.dumps(value) + "\n")
 
     try:
@@ -183,7 +188,8 @@ def serve(runtime, model, inputs, threads, outputs):
 class Peer:
     """A runtime's process, seen from outside. Raises Refused where the model does not run."""
 
-    def __init__(self, runtime, model, inputs, threads, folder, started_by=()):
+    def __init__(self, runtime: str, model: str | os.PathLike[str], inputs: pathlib.Path, threads: int, folder: pathlib.Path,
+                 started_by: Sequence[str] = ()):
         """`started_by`: words before its own command, which name the processors it may use, say."""
         folder.mkdir(parents=True)
         self.outputs_file = folder / "outputs.npz"
@@ -201,22 +207,24 @@ class Peer:
             raise
         self.version = first["version"]
 
-    def _answer(self):
+    def _answer(self) -> Any:
+        assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
             raise Refused(f"its process ended with status {self.process.wait()}")
         return json.loads(line)
 
-    def outputs(self):
+    def outputs(self) -> list[Any]:
         with np.load(self.outputs_file) as file:
             return [file[name] for name in file.files]
 
-    def times(self, repeat):
+    def times(self, repeat: int) -> Any:
+        assert self.process.stdin is not None
         self.process.stdin.write(f"{repeat}\n")
         self.process.stdin.flush()
         return self._answer()
 
-    def close(self):
+    def close(self) -> None:
         self.process.communicate(timeout=60)
         self.log.close()
 

@@ -60,13 +60,14 @@ class Port:
         if self.element == "bfloat16":
             words = numpy.ascontiguousarray(array, "float32").view("uint32")
             rounded = (words + numpy.uint32(0x7FFF) + ((words >> 16) & 1)) >> 16
-            return numpy.where(numpy.isnan(array), (words >> 16) | 0x40, rounded).astype("uint16").reshape(array.shape)
+            made: Any = numpy.where(numpy.isnan(array), (words >> 16) | 0x40, rounded)
+            return numpy.asarray(made.reshape(array.shape), "uint16")
         bits = PACKED_BITS[self.element]
         values = array.astype("uint8", copy=False).ravel() & ((1 << bits) - 1)
         room = numpy.zeros(self.stored_shape(array.shape)[0] * (8 // bits), "uint8")
         room[:values.size] = values
-        parts = room.reshape(-1, 8 // bits) << numpy.arange(0, 8, bits, dtype="uint8")
-        return numpy.bitwise_or.reduce(parts, axis=1).astype("uint8")
+        parts: Any = room.reshape(-1, 8 // bits) << numpy.arange(0, 8, bits, dtype="uint8")
+        return numpy.asarray(parts.sum(axis=1), "uint8")
 
     def unpacked(self, stored: numpy.ndarray[Any, Any], shape: tuple[int, ...]) -> numpy.ndarray[Any, Any]:
         """The array of `dtype` for what lies in memory."""
@@ -87,6 +88,8 @@ def as_array(value: Any, port: Port) -> numpy.ndarray[Any, Any]:
         value = _from_outside(value, port)
     if value.dtype.name == "bfloat16":  # ml_dtypes
         value = value.astype("float32")
+    if value.dtype == "uint16" and port.element == "bfloat16":  # its bits, as ONNX's older helpers have them
+        value = (value.astype("uint32") << 16).view("float32")
     if value.dtype != port.dtype and not numpy.can_cast(value.dtype, port.dtype, "same_kind"):
         raise InputError(f"input '{port.name}' is {port.element}, the array {value.dtype}")
     return numpy.require(value, port.dtype, ["C", "A"])
@@ -99,7 +102,7 @@ def _from_outside(value: Any, port: Port) -> numpy.ndarray[Any, Any]:
             raise InputError(f"input '{port.name}' lies in memory of a device (DLPack's number {kind}), which this program "
                              "does not read; copy it to the host first")
         try:
-            return numpy.from_dlpack(value)  # type: ignore[no-any-return]
+            return numpy.from_dlpack(value)
         except (BufferError, TypeError, AttributeError, RuntimeError):
             pass  # a type that numpy lacks, or one that numpy takes by itself
     if getattr(value, "requires_grad", False):

@@ -59,6 +59,6 @@ def _notebook() -> Any:
     shell = interactive.get_ipython() if interactive is not None and hasattr(interactive, "get_ipython") else None
     if shell is None or not hasattr(shell, "kernel"):
         return None
-    from IPython import display  # type: ignore[import-not-found]  # pylint: disable=import-outside-toplevel,import-error
+    from IPython import display  # pylint: disable=import-outside-toplevel,import-error
 
     return display

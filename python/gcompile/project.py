@@ -18,7 +18,7 @@ from .progress import Progress
 from .tool import GcompileError
 
 ModelSource = Union[str, "os.PathLike[str]", bytes, Any]
-Sizes = Mapping[str, Union[int, Sequence[int]]]
+Sizes = Mapping[str, Union[int, str, Sequence[int]]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,8 @@ def model_words(model: ModelSource) -> tuple[str, bytes | None]:
 def option_words(target: str, dims: Sizes | None, shapes: Mapping[str, Sequence[int | str]] | None,
                  sets: Mapping[str, Any] | None, states: Mapping[str, str] | None, options: Sequence[str]) -> list[str]:
     def listed(value: Any) -> str:
-        return ",".join(str(item) for item in numpy.ravel(numpy.asarray(value)).tolist())
+        items = numpy.ravel(numpy.asarray(value)).tolist()
+        return ",".join(str(item).lower() if isinstance(item, bool) else str(item) for item in items)
 
     words = ["--target", target]
     for name, sizes in (dims or {}).items():
@@ -65,7 +66,7 @@ def compile(model: ModelSource, output: str | os.PathLike[str] | None = None, *,
             states: Mapping[str, str] | None = None, name: str | None = None, options: Sequence[str] = ()) -> Project:
     """Compiles a model, a path, bytes or an onnx.ModelProto, into the folder `output`, or one that goes with the project.
 
-    dims: sizes of open dimensions by name; a list lets each run choose: {"batch": [1, 4]}.
+    dims: sizes of open dimensions by name; a list, or bounds, let each run choose: {"batch": [1, 4], "length": "1..256"}.
     shapes: of inputs by name. sets: values of inputs that become constants. states: {input: output of the run before}.
     options: further options of `gcompile compile`, such as ["-O2", "--optimize-for", "size"].
     Raises GcompileError.

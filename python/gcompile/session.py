@@ -106,7 +106,7 @@ class OrtValue:
         return f"tensor({TYPE_NAMES.get(self._array.dtype.name, self._array.dtype.name)})"
 
     def element_type(self) -> str:
-        return self._array.dtype.name
+        return str(self._array.dtype.name)
 
     def device_name(self) -> str:
         return "cpu"
@@ -209,10 +209,10 @@ class Declared:
 
 class Specialisations:
     """A model whose arrays tell its open sizes: compiled for those of the first run, and for others when they come, unless
-    `dims` or `options` leave nothing open."""
+    `dims` or `options` leave nothing open: then `at_once`."""
 
     def __init__(self, model: ModelSource, dims: Sizes | None = None, options: Sequence[str] = (), threads: int = 1,
-                 **words: Any):
+                 at_once: bool = True, **words: Any):
         word, piped = project.model_words(model)
         self.told = tool.answer(["check", word, "--ports"], piped)
         self.inputs = [Declared(**port) for port in self.told["inputs"]]
@@ -222,19 +222,21 @@ class Specialisations:
         self._models: collections.OrderedDict[Any, Model] = collections.OrderedDict()
         self._lock = threading.Lock()
         sized = self._dims or any(word.startswith(("--dim", "--shape", "--elements")) for word in self._options)
-        self.is_fixed = bool(sized) or not any(port.is_open for port in self.inputs)
-        if self.is_fixed:
-            self._fixed = load(model, dims=self._dims, options=self._options, **self._words)
+        self._is_fixed = bool(sized) or not any(port.is_open for port in self.inputs)
+        if self._is_fixed and at_once:
+            self._of((), ())
 
     def of(self, values: Sequence[Any]) -> Model:
         """The model that takes values of such shapes: arrays, lists of them for sequences, None for an optional's lack."""
-        if self.is_fixed:
-            return self._fixed
-        key = tuple(self._key(port, value) for port, value in zip(self.inputs, values))
+        if self._is_fixed:
+            return self._of((), ())
+        return self._of(tuple(self._key(port, value) for port, value in zip(self.inputs, values)), values)
+
+    def _of(self, key: Any, values: Sequence[Any]) -> Model:
         with self._lock:
             if key not in self._models:
                 options = [word for port, value in zip(self.inputs, values) for word in self._sizes(port, value)]
-                self._models[key] = load(self._model, options=[*self._options, *options], **self._words)
+                self._models[key] = load(self._model, dims=self._dims, options=[*self._options, *options], **self._words)
                 if len(self._models) > MOST_MODELS:
                     self._models.popitem(last=False)
             self._models.move_to_end(key)
@@ -277,7 +279,7 @@ class Specialisations:
 
 class InferenceSession:
     """A model behind ONNX Runtime's calls. One whose sizes are open is compiled when a run tells them, and again for others;
-    `dims` and `options`, as gcompile.load takes them, settle them once (`options=["--dim", "batch=1..64"]`)."""
+    `dims` and `options`, as gcompile.load takes them, settle them once (`dims={"batch": "1..64"}`)."""
 
     def __init__(self, path_or_bytes: ModelSource, sess_options: Any = None, providers: Sequence[Any] | None = None,
                  provider_options: Sequence[Any] | None = None, *, dims: Sizes | None = None, options: Sequence[str] = (),

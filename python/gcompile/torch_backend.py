@@ -87,7 +87,7 @@ def from_torch(module: Any, args: Any, *, input_names: Sequence[str] | None = No
     """A module, in evaluation mode, compiled for inputs like `args`, a tensor or a tuple of what it takes.
 
     input_names, output_names, dynamic_axes, opset_version: as torch.onnx.export takes them; sizes that dynamic_axes leaves
-    open are told by `options`, such as ["--dim", "batch=1..64"].
+    open are told by `dims`, such as {"batch": "1..64"}.
     words: those of gcompile.load. Raises GcompileError: NotCompiled where PyTorch does not export it."""
     export = {"input_names": input_names, "output_names": output_names, "dynamic_axes": dynamic_axes}
     given = {name: value for name, value in export.items() if value is not None}

@@ -138,7 +138,7 @@ def case_sizes(world):
     import numpy
 
     choices = gcompile.load(RELU, dims={"n": [2, 4]}, **QUICK)
-    bounds = gcompile.load(RELU, options=["--dim", "n=1..5"], **QUICK)
+    bounds = gcompile.load(RELU, dims={"n": "1..5"}, **QUICK)
     for net, sizes in ((choices, (2, 4, 2)), (bounds, (1, 5, 3, 1))):
         for size in sizes:
             x = numpy.arange(size, dtype="float32") - 1

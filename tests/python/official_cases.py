@@ -67,7 +67,10 @@ def result_of(case):
         return "skipped", result.skipped[0][1]
     if result.errors:
         text = result.errors[0][1].strip()
-        return "unsupported" if re.search(r"^gcompile\.tool\.GcompileError", text, re.MULTILINE) else "error", text.splitlines()[-1]
+        for kind, means in (("tool.GcompileError", "unsupported"), ("ports.InputError", "wrong")):  # data that do not fit the model
+            if re.search(rf"^gcompile\.{kind}", text, re.MULTILINE):
+                return means, text.splitlines()[-1]
+        return "error", text.splitlines()[-1]
     if result.failures:
         return "wrong", result.failures[0][1].strip()[-300:]
     return "pass", ""

@@ -45,7 +45,7 @@ def case_calls(world):
                               ({"x": x, "k": k[:1]}, None, "Got invalid dimensions for input: k index: 0 Got: 1 Expected: 2")):
         with refused(ValueError, word):
             session.run(names, feed)
-    fixed = gcompile.InferenceSession(TEXT, options=["--dim", "batch=1..4"], **QUICK)
+    fixed = gcompile.InferenceSession(TEXT, dims={"batch": "1..4"}, **QUICK)
     for batch in (1, 4):
         equal(fixed.run(["y"], {"x": numpy.ones((batch, 3), "float32"), "k": k})[0].shape, (batch, 3), "within bounds")
     options.add_free_dimension_override_by_name("batch", 2)

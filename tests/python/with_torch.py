@@ -68,7 +68,7 @@ def check_from_torch():
         raise AssertionError("another size is taken")
     linear = nn.Linear(4, 3).eval()
     many = gcompile.from_torch(linear, torch.randn(2, 4), input_names=["x"], dynamic_axes={"x": {0: "batch"}},
-                               options=["--dim", "batch=1..6"], **QUICK)
+                               dims={"batch": "1..6"}, **QUICK)
     for batch in (1, 6):
         x = torch.randn(batch, 4)
         with torch.no_grad():
