@@ -21,6 +21,7 @@ import sys
 from typing import Any, Callable, Sequence
 
 from . import locks
+from .tool import GcompileError
 
 MOST_BYTES = 8 << 30
 DESCRIPTION = "entry.json"
@@ -92,7 +93,10 @@ def take(key: str, model: str, make: Callable[[pathlib.Path], None]) -> Held:
     """The entry of that name; where there is none, `make` fills a new folder first. One process at a time makes it, and
     what a killed one has left is made again."""
     root = folder()
-    root.mkdir(parents=True, exist_ok=True)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise GcompileError(4, [], f"nothing can be kept in '{root}': {error.strerror}; GCOMPILE_CACHE names another folder") from None
     place, name = root / key, root / f"{key}.lock"
     while True:
         lock = locks.Lock(name, shared=True)

@@ -166,36 +166,42 @@ def make(project: pathlib.Path, targets: list[str], variables: Mapping[str, str]
 
 def build(project: pathlib.Path, name: str, variables: Mapping[str, str] | None, jobs: int | None,
           tell: Tell = lambda text: None) -> pathlib.Path:
-    """Builds build/NAME_python.so of a C++ project, unless it is there and current, and the runner beside it; returns its
-    path. Raises BuildError."""
+    """Builds the library of a C++ project in its folder build, unless it is there and current, and NAME_python_run beside it;
+    returns its path. Raises BuildError."""
     place = project / "build"
     place.mkdir(exist_ok=True)
     with locks.exclusive(place / "python.lock"):
-        asked = identity_of_compiler(variables)
-        library, memory = place / f"{name}_python.so", place / f"{name}_python.made_of"
         tell("build")
         archives = [place / f"lib{name}.a", place / f"lib{name}_threads.a"]
         make(project, [f"build/{archive.name}" for archive in archives], variables, jobs, tell)
-        newest = max(archive.stat().st_mtime_ns for archive in archives)
-        current = library.exists() and library.stat().st_mtime_ns >= newest and memory.exists() and memory.read_text() == asked
-        if not current:
+        # Named by what it is made of: a process that has loaded one would be given the same again under the same name.
+        made_of = [identity_of_compiler(variables), [archive.stat().st_mtime_ns for archive in archives]]
+        library = place / f"{name}_python_{hashlib.sha256(repr(made_of).encode()).hexdigest()[:12]}.so"
+        if not library.exists():
             tell("build: link")
             _link(project, name, variables, archives, library)
-            memory.write_text(asked)
+        for older in find(place, name):
+            if older != library:
+                older.unlink()
     return library
+
+
+def find(build: pathlib.Path, name: str) -> list[pathlib.Path]:
+    """The libraries that lie there."""
+    return sorted(build.glob(f"{name}_python_{'[0-9a-f]' * 12}.so"))
 
 
 def _link(project: pathlib.Path, name: str, variables: Mapping[str, str] | None, archives: list[pathlib.Path],
           library: pathlib.Path) -> None:
-    """Library and runner, each in place at once."""
+    """The library, in place at once, after the runner that needs it."""
     compiler = compiler_of(variables)
     flags = shlex.split((variables or {}).get("CXXFLAGS", os.environ.get("CXXFLAGS", "")))
-    part = library.with_suffix(".part")
+    part = library.with_name(f"{name}_python.part.so")
     _said([*compiler, "-O1", *flags, "-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", f"-DGCOMPILE_MODEL={name}",
            f"-DGCOMPILE_UPPER={name.upper()}", f"-I{project}", f"-I{project}/include", f"-I{project}/apps", str(BRIDGE),
            *map(str, archives), f"-Wl,-soname,{library.name}", "-o", str(part)], f"the library of {project} does not build")
-    os.replace(part, library)
     main = library.with_name("python_run.cpp")
     main.write_text(MAIN)
-    _said([*compiler, str(main), str(library), "-Wl,-rpath,$ORIGIN", "-o",
-           str(library.with_name(f"{name}_python_run"))], f"the runner of {project} does not build")
+    _said([*compiler, str(main), str(part), "-Wl,-rpath,$ORIGIN", "-o", str(library.with_name(f"{name}_python_run"))],
+          f"the runner of {project} does not build")
+    os.replace(part, library)

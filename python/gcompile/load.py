@@ -16,7 +16,7 @@ from .project import ModelSource, Project, Sizes
 
 PROJECT, ANSWER = "model", "answer.json"
 # What building leaves behind that running does not need.
-KEPT = (".so", "_run", ".made_of")
+KEPT = (".so", "_run")
 
 
 def load(model: ModelSource, *, target: str = "cpp", dims: Sizes | None = None,
@@ -102,4 +102,4 @@ class _BuiltProject(Project):
         return self
 
     def _built(self, jobs: int | None = None, tell: library.Tell = lambda text: None) -> pathlib.Path:
-        return self.path / "build" / f"{self.name}_python.so"
+        return library.find(self.path / "build", self.name)[0]

@@ -7,6 +7,7 @@
 import io
 import re
 import sys
+import types
 
 from package import QUICK, ROOT, model, package, refused
 from support import EXAMPLES, check, contains, equal, run_main
@@ -37,6 +38,13 @@ def case_opened(world):
     built = gcompile.open(world.path("net")).build(variables={"CXXFLAGS": "-O1"})
     check((world.path("net") / "build" / "shapes_run").exists(), "the runner")
     check(numpy.allclose(built.run(image)["probabilities"], probabilities, atol=1e-6), "built by another option")
+    # What changes is built again, and is what runs, also in this process.
+    small = gcompile.compile(RELU, dims={"n": 2}, name="small")
+    equal(small.run([-1, 2])["y"].tolist(), [0, 2], "as it was written")
+    text = small.path / "src" / "small_kernels.cpp"
+    text.write_text(re.sub(r"\b0\.0f\b|\b0\.f\b", "1.0f", text.read_text()))
+    small.build(variables={"CXXFLAGS": "-O1"})
+    equal(small.run([-1, 2])["y"].tolist(), [1, 2], "as it was changed")
     bounds = gcompile.compile(RELU, options=["--dim", "n=1..5"], name="net")
     equal([port.shape for port in gcompile.open(bounds.path).inputs], [(5,)], "the largest sizes")
     check(re.fullmatch(r"\d+\.\d+\.\d+", gcompile.__version__), gcompile.__version__)
@@ -124,6 +132,17 @@ def case_progress(world):
         sys.stderr = usual
     contains(said[0], "\r\033[K", "compile", "build: 1 compiled", "build: link")
     check(said[0].endswith("\r\033[K") and said[1] == "", f"{said}")
+    # A notebook, as far as it is asked.
+    notebook, shown = types.ModuleType("IPython"), []
+    handle = types.SimpleNamespace(update=lambda text, raw: shown.append(text["text/plain"]))
+    notebook.get_ipython = lambda: types.SimpleNamespace(kernel=None)
+    notebook.display = types.SimpleNamespace(display=lambda text, raw, display_id: shown.append(text["text/plain"]) or handle)
+    sys.modules["IPython"] = notebook
+    try:
+        gcompile.load(RELU, dims={"n": 7}, **QUICK)
+    finally:
+        del sys.modules["IPython"]
+    check("compile (0 s)" in shown[0] and re.search(r": done in [0-9.]+ s$", shown[-1]), f"{shown}")
     told = []
     gcompile.load(RELU, dims={"n": 3}, progress=told.append, **QUICK)
     check(told[0] == "a model in memory: compile" and told[-1].endswith("build: link"), f"{told}")
