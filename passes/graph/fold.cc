@@ -90,6 +90,15 @@ bool results_known(const ir::Graph& graph, const ir::Node& node) {
   });
 }
 
+/// Whether the node makes floats of packed integers, or reads such floats: of small ones the import knows the
+/// values, but the laws of integers come first for them as for large ones.
+bool reads_packed(const ir::Graph& graph, const ir::Node& node) {
+  return node.op->traits.unpacks ||
+         std::any_of(node.operands.begin(), node.operands.end(), [&](ir::ValueId id) {
+           return id.valid() && graph.constant(id) && graph.value(id).producer.valid();
+         });
+}
+
 class Folder {
  public:
   Folder(ir::Graph& graph, PassContext& context, bool unpack)
@@ -100,7 +109,7 @@ class Folder {
   bool fold(ir::NodeId id) {
     const ir::Node& node = graph_.node(id);
     if (fold_sizes(id)) return true;
-    if (!node.op->deterministic || (node.op->traits.unpacks && !unpack_)) return false;
+    if (!node.op->deterministic || (!unpack_ && reads_packed(graph_, node))) return false;
     std::vector<std::optional<ir::Tensor>> values(node.results.size());
     if (results_known(graph_, node)) {
       for (std::size_t i = 0; i < node.results.size(); ++i) {

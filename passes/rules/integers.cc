@@ -105,13 +105,15 @@ WeightAxes conv_axes(const Match& match) {
 std::string guard_conv(const Match& match) {
   const Shape& w = match.shape("w");
   const std::int64_t groups = match.attributes("conv").int_of("group");
-  // Kernels multiply four channels of a pixel at once: with one, three quarters of the work are for nothing.
-  if (w[1] == 1 && groups == 1 && w[0] > 1) return "a single input channel";
   const std::string reason = guard_products(match, 0, conv_axes(match), groups == 1);
   if (!reason.empty()) return reason;
   if (!is_constant(match, "w")) return "the weights are computed";
-  return are_bytes(match) ? ""
-                          : guard_price(match, ir::ConvWork{ir::window_of(match.attributes("conv")), groups});
+  // Vectors multiply four channels of a pixel at once: with one, three quarters of the work are for nothing.
+  const bool is_single = w[1] == 1 && groups == 1 && w[0] > 1;
+  if (is_single && match.prices() == nullptr) return "a single input channel";
+  return are_bytes(match) && !is_single
+             ? ""
+             : guard_price(match, ir::ConvWork{ir::window_of(match.attributes("conv")), groups});
 }
 
 /// (C, M/group, kernel...): every output sums all input channels of its group, the first one's here,
@@ -356,6 +358,59 @@ ValueId build_bias(Rewriter& rewriter) {
   return rewriter.emit("DequantizeLinear", {sum, sums.scale}, rewriter.attributes(names.sums));
 }
 
+/// Elements of which each result is the mean; nothing where that is not the mean of all of an image of
+/// constant size.
+std::optional<std::int64_t> elements_of_mean(const Match& match) {
+  const Shape& x = match.shape("x");
+  if (x.size() < 3 || !ir::are_constant(x)) return std::nullopt;
+  const Shape image(x.begin() + 2, x.end());
+  if (match.is("mean", "ReduceMean")) {
+    std::vector<std::int64_t> axes = normalised(ints_of(match, "axes"), static_cast<int>(x.size()));
+    std::sort(axes.begin(), axes.end());
+    // Along the last axis of three it may belong to a normalisation, which is a kernel of its own.
+    if (x.size() < 4 || axes.size() != image.size() || axes[0] != 2) return std::nullopt;
+  } else if (match.is("mean", "AveragePool")) {
+    const ir::Window window = ir::window_of(match.attributes("mean"));
+    const bool is_padded =
+        std::any_of(window.pads.begin(), window.pads.end(), [](auto pad) { return pad != 0; });
+    if (is_padded || !std::equal(image.begin(), image.end(), window.kernel.begin(), window.kernel.end()))
+      return std::nullopt;
+  }
+  return ir::element_count(image);
+}
+
+std::string guard_mean(const Match& match) {
+  const auto x = quantised(match, "x");
+  if (!x || x->axis >= 0) return "several scales, or a scale or zero point that is computed or out of range";
+  if (!is_short(element_of(match, *x))) return "the operand is not of 8 or 16 bits";
+  const auto elements = elements_of_mean(match);
+  if (!elements) return "not the mean of a whole image";
+  const std::int64_t most = is_byte(element_of(match, *x)) ? 255 : 65535;
+  return *elements <= kMostOfSum / most ? "" : "the sums may not fit into int32";
+}
+
+ValueId build_mean(Rewriter& rewriter) {
+  const Quantised x = *quantised(rewriter, "x");
+  const auto elements = *elements_of_mean(rewriter);
+  const int rank = rewriter.type("x").rank();
+  std::vector<std::int64_t> axes;
+  for (int axis = 2; axis < rank; ++axis) axes.push_back(axis);
+  ir::Attributes reduction;
+  if (rewriter.is("mean", "ReduceMean")) reduction = rewriter.attributes("mean");
+  ir::Attributes widening;
+  widening.set("to", ir::onnx_number_of(ElementType::kInt32));
+  const ValueId words = rewriter.emit("Cast", {x.operand}, std::move(widening));
+  ValueId sum = rewriter.emit("ReduceSum", {words, rewriter.add_ints(axes)}, std::move(reduction));
+  const double zero = zero_of(rewriter.graph(), x);
+  if (zero != 0) {
+    const auto moved =
+        ir::Scalar::of_integer(ElementType::kInt32, -elements * static_cast<std::int64_t>(zero));
+    sum = rewriter.emit("Add", {sum, rewriter.add_constant(Tensor::scalar(moved))});
+  }
+  const double scale = x.factor(0) / static_cast<double>(elements);
+  return dequantised(rewriter, sum, Tensor::scalar(ir::Scalar::of_real(ElementType::kFloat32, scale)), 1);
+}
+
 }  // namespace
 
 const RuleTable& integer_rules() {
@@ -375,6 +430,11 @@ const RuleTable& integer_rules() {
          build_matmul},
         // DQ(x) + DQ(b) -> DQ(x + b), of sums and a bias of the same scale
         {"bias-of-integers", tier, op("Add", {integers("p"), integers("q")}), guard_bias, build_bias, true},
+        // Mean(DQ(x)) over all of an image -> DQ(Sum(x) - n z), with the scale of x over n
+        {"mean-of-integers", tier,
+         one_of({"GlobalAveragePool", "AveragePool", "ReduceMean"},
+                {op_of_any("DequantizeLinear", "x"), constant("axes").optional()}, "mean"),
+         guard_mean, build_mean, true},
     };
   }();
   return rules;

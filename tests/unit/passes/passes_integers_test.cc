@@ -368,8 +368,8 @@ TEST(Pipeline, MakesIntegersOfAWholeBlockAndHeedsTheTier) {
   prepare_integers(graph);
   EXPECT_EQ(
       operators(graph),
-      "ConvInteger Add DequantizeLinear QuantizeLinear DequantizeLinear ReduceMean QuantizeLinear Reshape "
-      "MatMulInteger DequantizeLinear");
+      "ConvInteger Add DequantizeLinear QuantizeLinear Cast ReduceSum Add DequantizeLinear QuantizeLinear "
+      "Reshape MatMulInteger DequantizeLinear");
   expect_same(before, graph, 1e-5);
   passes::Options exact;
   exact.tier = passes::Tier::kExact;
@@ -409,6 +409,50 @@ TEST(Fused, ResidualsOfTwoConvolutionsLeaveBytesAndKeepEveryBit) {
   // The input in channels-last order, then both convolutions; the mean computes all that is behind them.
   EXPECT_EQ(types_between(graph), "uint8 int8 int8");
   expect_same(before, graph, 1e-6);
+}
+
+std::string mean(const std::string& inputs, const std::string& nodes, const std::string& more = "") {
+  return graph(inputs, "float[2,3,1,1] y", nodes, more);
+}
+
+TEST(MeanOfIntegers, OfWholeImagesHoweverItIsSpelled) {
+  const std::string inputs = "int8[2,3,4,5] x", dx = "dx = DequantizeLinear(x, sx, zx)\n ";
+  for (const char* spelled :
+       {"y = GlobalAveragePool(dx)", "y = AveragePool<kernel_shape = [4,5], strides = [4,5]>(dx)"}) {
+    expect_fires("mean-of-integers", mean(inputs, dx + spelled), "Cast ReduceSum Add DequantizeLinear");
+  }
+  expect_fires("mean-of-integers", mean(inputs, "dx = DequantizeLinear(x, sx)\n y = GlobalAveragePool(dx)"),
+               "Cast ReduceSum DequantizeLinear");
+  expect_fires(
+      "mean-of-integers",
+      mean("uint16[2,3,4,5] x", "dx = DequantizeLinear(x, sx, uz)\n y = ReduceMean<axes = [3,-2]>(dx)",
+           ", uint16 uz = {40000}"),
+      "Cast ReduceSum Add DequantizeLinear");
+}
+
+TEST(MeanOfIntegers, Refuses) {
+  const std::string inputs = "int8[2,3,4,5] x", dx = "dx = DequantizeLinear(x, sx, zx)\n ";
+  expect_refuses("mean-of-integers",
+                 graph(inputs, "float[2,3,1,2] y", dx + "y = AveragePool<kernel_shape = [4,4]>(dx)"),
+                 "whole image");
+  expect_refuses("mean-of-integers",
+                 graph(inputs, "float[2,3,1,1] y",
+                       dx + "y = AveragePool<kernel_shape = [4,5], pads = [0,1,0,0], count_include_pad = 1,"
+                            " strides = [1,2]>(dx)"),
+                 "whole image");
+  expect_refuses("mean-of-integers", graph(inputs, "float[2,3,4,1] y", dx + "y = ReduceMean<axes = [3]>(dx)"),
+                 "whole image");
+  expect_refuses("mean-of-integers",
+                 mean("int8[2,3,4,5] x", "dx = DequantizeLinear<axis = 1>(x, ss)\n y = GlobalAveragePool(dx)",
+                      ", float[3] ss = {0.5, 0.25, 0.125}"),
+                 "several scales");
+  expect_refuses("mean-of-integers",
+                 mean("int32[2,3,4,5] x", "dx = DequantizeLinear(x, sx)\n y = GlobalAveragePool(dx)"),
+                 "8 or 16 bits");
+  expect_refuses("mean-of-integers",
+                 graph("int16[1,1,200,200] x", "float[1,1,1,1] y",
+                       "dx = DequantizeLinear(x, sx)\n y = GlobalAveragePool(dx)"),
+                 "int32");
 }
 
 }  // namespace

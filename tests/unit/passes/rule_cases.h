@@ -60,6 +60,14 @@ inline std::vector<RuleCase> quantised_cases() {
        "g (uint8[3,4] x, int8[4,4] w_w, int32[4] bias, float s) => (T[3,4] y) { m = MatMulInteger(x, w_w)"
        " d = DequantizeLinear(m, s) e = DequantizeLinear(bias, s) y = Add(d, e) }",
        {{"s", 0.25}, {"bias", 1000}}},
+      {"mean-of-integers",
+       "g (uint8[1,3,4,5] x" + q +
+           ") => (T[1,3,1,1] y) { d = DequantizeLinear(x, s, z) y = GlobalAveragePool(d) }",
+       sz},
+      {"mean-of-integers",
+       "g (uint8[1,3,4,5] x" + q +
+           ") => (T[1,3,1,1] y) { d = DequantizeLinear(x, s, z) y = AveragePool<kernel_shape = [4,5]>(d) }",
+       sz},
   };
   for (RuleCase& row : cases) row.float32_only = true;
   cases.push_back({"matmul-of-packed-weights",
