@@ -38,6 +38,11 @@ std::vector<std::int64_t> MachinePrices::channel_units() const {
   return machine_.target == Target::kCuda ? std::vector<std::int64_t>{4, 8} : std::vector<std::int64_t>{};
 }
 
+std::int64_t MachinePrices::channels_together() const {
+  // A word of bytes; the columns of a panel of weights.
+  return machine_.target == Target::kCpp && !machine_.level.has_vectors() ? 4 : 16;
+}
+
 std::int64_t MachinePrices::moved(std::int64_t bytes) const { return machine_.picoseconds(0, bytes); }
 
 std::vector<ir::LayoutOffer> MachinePrices::offers(const ir::Problem& problem) const {

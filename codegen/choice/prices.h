@@ -11,6 +11,7 @@ class MachinePrices final : public ir::KernelPrices {
   ir::Price price(const ir::Problem& problem) const override;
   std::optional<ir::ElementType> factor_type() const override;
   std::vector<std::int64_t> channel_units() const override;
+  std::int64_t channels_together() const override;
   bool checks_where_used() const override { return machine_.target == Target::kCuda; }
   std::int64_t moved(std::int64_t bytes) const override;
   std::vector<ir::LayoutOffer> offers(const ir::Problem& problem) const override;

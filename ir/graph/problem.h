@@ -99,6 +99,8 @@ class KernelPrices {
   virtual std::optional<ElementType> factor_type() const { return std::nullopt; }
   /// Multiples of channels that convolutions may copy faster than others, ascending.
   virtual std::vector<std::int64_t> channel_units() const { return {}; }
+  /// Channels of integers that kernels compute together: fewer of them take as long.
+  virtual std::int64_t channels_together() const { return 1; }
   /// Whether kernels of loops check run-time indices where they use them, so that a check costs no kernel of
   /// its own.
   virtual bool checks_where_used() const { return false; }

@@ -34,6 +34,8 @@ bool legalise_packed_weights(ir::Graph& graph, PassContext& context);
 bool rewrite_by_rules(ir::Graph& graph, PassContext& context);
 bool rewrite_volumes(ir::Graph& graph, PassContext& context);
 bool compute_in_integers(ir::Graph& graph, PassContext& context);
+/// Removes channels of integer networks that are one number in every run, or that nobody reads.
+bool fold_constant_channels(ir::Graph& graph, PassContext& context);
 bool move_quantised_scales(ir::Graph& graph, PassContext& context);
 bool fuse_attention(ir::Graph& graph, PassContext& context);
 bool join_products(ir::Graph& graph, PassContext& context);

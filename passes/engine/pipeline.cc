@@ -78,6 +78,8 @@ const std::vector<Pass>& pipeline() {
       {"rules", "applies the rewrite rules", 1, false, rewrite_by_rules, 2, Tier::kReassociate},
       {"volumes", "makes convolutions of images of those of volumes", 1, false, rewrite_volumes, 2,
        Tier::kReassociate},
+      {"constant-channels", "removes channels that are constant whatever the input, or that nobody reads", 1,
+       false, fold_constant_channels, 2},
       {"fold-again", "evaluates what rules left constant", 1, false, fold_all_constants, 2},
       {"attention", "fuses products around a softmax", 1, false, fuse_attention, 2, Tier::kReassociate},
       {"join-products", "makes one product of those for queries, keys and values", 1, false, join_products,

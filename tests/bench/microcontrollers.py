@@ -6,7 +6,7 @@
 
 Each project is built by its own Makefile, linked with the start-up code and the script of examples/firmware, and run on a board
 of QEMU, whose plugin (count_instructions.c, built here) counts what a run executes: instructions, not cycles. The columns:
-instructions for each multiply-add, bytes of code and of constants of the library as linked, without its weights; arena,
+instructions for each multiply-add of the model as it is, constant channels among them; bytes of code and of constants of the library as linked, without its weights; arena,
 weights, and the stack that a run has taken of a painted one, beside what the header tells; and the largest differences of the
 outputs from those of the project for this host, and from those that come with the model, in units of the tolerance
 1e-4 |value| + 1e-5 max(1, rms). --functions lists those in which most instructions are executed. Without the cross compiler or
@@ -135,14 +135,15 @@ def largest_error(name, values, expected):
 
 
 def on_host(arguments, model, work):
-    """The output of the project for this machine on the shipped input."""
+    """The output of the project for this machine on the shipped input, and its multiply-adds: of all channels."""
     project, data = work / f"host_{model.parent.name}", model.parent / "test_data_set_0"
-    run([arguments.gcompile, model, "-o", project, "--name", "m", "--force"])
+    said = run([arguments.gcompile, model, "-o", project, "--name", "m", "--force", "--disable-pass", "constant-channels"])
     run(["make", "-s", "-C", project, "-j2"])
     dims, name, raw = tensors.read(data / "input_0.pb")
     tensors.write_npy(work / "in.npy", dims, name, raw)
     run([project / "build" / "m_run", work / "in.npy", "--output-dir", project / "out"])
-    return tensors.read(next((project / "out").glob("0_*.npy")))[2]
+    output = tensors.read(next((project / "out").glob("0_*.npy")))[2]
+    return output, int(re.search(r" multiply_adds=(\d+)", said)[1])
 
 
 def profile(counts, symbols, lines):
@@ -158,12 +159,11 @@ def measure(model, arguments, plugin, work):
     folder, right = arguments.models / MODELS.get(model, model), True
     data = folder / "test_data_set_0"
     inputs, (_, name, output) = tensors.read(data / "input_0.pb")[2], tensors.read(data / "output_0.pb")
-    host = on_host(arguments, folder / "model.onnx", work)
+    host, multiply_adds = on_host(arguments, folder / "model.onnx", work)
     for core in arguments.cores.split(","):
         project = work / f"{model}_{core}"
-        said = run([arguments.gcompile, folder / "model.onnx", "-o", project, "--name", "m", "--cpu", core, "--force",
-                    *arguments.options.split()])
-        multiply_adds = int(re.search(r" multiply_adds=(\d+)", said)[1])
+        run([arguments.gcompile, folder / "model.onnx", "-o", project, "--name", "m", "--cpu", core, "--force",
+             *arguments.options.split()])
         for flag in arguments.flags.split(","):
             image = Image(work, project, core, flag, inputs, output)
             said, counts = image.executed(work, plugin)
