@@ -194,7 +194,9 @@ struct EpilogueWriter::Parts {
   std::map<std::string, std::string> types;  // of members
   std::map<int, std::string> constants;
   std::vector<std::uint64_t> dependence;
-  std::vector<ir::NumberFacts> facts;
+  KnownNumbers known;
+  bool has_product = false;    // that a saturation makes itself
+  std::vector<bool> is_shift;  // by node: what only the saturation of products adds
   KernelTensor result;
   Access store;
 };
@@ -220,7 +222,9 @@ void EpilogueWriter::add_operands(CallWriter& writer, Parts& parts) const {
     operands.resize(static_cast<std::size_t>(operand) + 1);
     operands.back() = tensor;
   }
-  parts.facts = number_facts(loops_.dag, operands);
+  const Machine& machine = writer.machine();
+  parts.known = {number_facts(loops_.dag, operands),
+                 machine.target == Target::kCpp && !machine.level.has_vectors()};
 }
 
 void EpilogueWriter::add_constant(CallWriter& writer, int node, const std::string& field, Parts& parts) {
@@ -228,7 +232,11 @@ void EpilogueWriter::add_constant(CallWriter& writer, int node, const std::strin
   parts.constants[node] = field;
   const std::string at = writer.number(value, field);
   parts.types[field] = kernel_type(compute_type(loops_.dag[node].type));
-  if (at.empty()) {
+  if (parts.is_shift[node]) {
+    parts.types[field] = "int";
+    const std::string number = fmt::format("{}", static_cast<int>(value.as_double()));
+    members_.push_back({field, at.empty() ? number : fmt::format("static_cast<int>({}[0])", at)});
+  } else if (at.empty()) {
     members_.push_back({field, literal(value)});
   } else if (parts.on_device) {  // whose memory the host does not read
     parts.types[field] = "const float*";
@@ -245,9 +253,17 @@ void EpilogueWriter::add_members(CallWriter& writer, Parts& parts) {
   const std::vector<ir::Range> ranges = loops_.ranges();
   std::vector<bool> is_printed(loops_.dag.nodes().size(), false);
   is_printed[parts.root] = true;
+  parts.is_shift.assign(loops_.dag.nodes().size(), false);
   for (int n = parts.root; n >= 0; --n) {
     if (!is_printed[n]) continue;
-    for (const int argument : printed_arguments(loops_.dag, parts.facts, n)) is_printed[argument] = true;
+    const auto saturation = parts.known.saturation(loops_.dag, n);
+    const bool has_product = saturation && saturation->product;
+    parts.has_product |= has_product;
+    for (const int argument : printed_arguments(loops_.dag, parts.known, n)) {
+      const bool is_shift = has_product && argument == saturation->shift;
+      parts.is_shift[argument] = is_shift && (!is_printed[argument] || parts.is_shift[argument]);
+      is_printed[argument] = true;
+    }
   }
   std::map<std::string, int> roles;  // of members so far
   const auto unused = [&](const std::string& role) {
@@ -294,7 +310,7 @@ std::string EpilogueWriter::write_value(CodeText& code, const Parts& parts) cons
     return a.column == 1 ? fmt::format("{}(lane, {})", function, a.position)
                          : fmt::format("{}_strided(lane, {}, {})", function, a.position, a.column_step);
   });
-  printer.know(parts.facts);
+  printer.know(parts.known);
   printer.name_constants(parts.constants);
   printer.set_vector_mask(1);
   printer.declare(code, {parts.root}, 1);
@@ -390,6 +406,7 @@ void EpilogueWriter::write(CallWriter& writer) {
   const std::vector<int> nodes = loops_.dag.reachable(roots);
   if (std::any_of(nodes.begin(), nodes.end(), has_own_header))
     writer.call().headers.push_back("gcrt/scalar/scalar.h");
+  if (parts.has_product) writer.call().headers.push_back("gcrt/isa/saturate_product.h");
   add_headers_of_expressions(writer.call(), loops_.dag);
   if (loops_.dag[parts.root].op == ScalarOp::kAccumulator && stores_rows(parts) && batch_steps_.empty() &&
       (parts.on_device || !is_half(parts.result.element))) {  // which gcrt has

@@ -80,8 +80,12 @@ std::string enclosed(const std::string& text) { return is_compound(text) ? "(" +
 
 }  // namespace
 
-ir::Arguments printed_arguments(const ir::Dag& dag, const std::vector<ir::NumberFacts>& facts, int id) {
-  const auto saturation = facts.empty() ? std::nullopt : ir::saturation_of(dag, facts, id);
+std::optional<ir::Saturation> KnownNumbers::saturation(const ir::Dag& dag, int id) const {
+  return facts.empty() ? std::nullopt : ir::saturation_of(dag, facts, id, saturates_products);
+}
+
+ir::Arguments printed_arguments(const ir::Dag& dag, const KnownNumbers& known, int id) {
+  const auto saturation = known.saturation(dag, id);
   return saturation ? saturation->arguments() : dag[id].arguments;
 }
 
@@ -109,8 +113,12 @@ std::string ExpressionPrinter::apply(int id, bool vector) const {
       return argument(0);
     case ScalarOp::kCast: {
       const std::string lane = vector ? "lane" : "Lanes<1>{}";
-      if (const auto saturation = facts_.empty() ? std::nullopt : ir::saturation_of(dag_, facts_, id)) {
+      if (const auto saturation = known_.saturation(dag_, id)) {
         const std::string shift = saturation->shift ? ", " + text(*saturation->shift, false) : "";
+        if (const auto& product = saturation->product) {
+          return fmt::format("saturate_product<{}>({}, {}, {}{})", kernel_type(node.type), lane,
+                             text(product->word, vector), text(product->factor, vector), shift);
+        }
         return fmt::format("{}<{}>({}, {}{})", saturation->fits ? "saturate_word" : "saturate",
                            kernel_type(node.type), lane, text(saturation->value, vector), shift);
       }
@@ -214,7 +222,7 @@ void ExpressionPrinter::declare(CodeText& code, const std::vector<int>& roots, s
       uses[id] += in_index ? 2 : 1;  // an index part is named, so that addresses stay readable
       if (!settled(user)) used_deeper[id] = true;
     };
-    for (const int argument : printed_arguments(dag_, facts_, *at)) use(argument, false);
+    for (const int argument : printed_arguments(dag_, known_, *at)) use(argument, false);
     const auto use_in_index = [&](const ir::Index& index) { loaded(index, [&](int id) { use(id, true); }); };
     if (addresses_ != nullptr) {
       use_in_index((*addresses_)[*at]);

@@ -15,8 +15,18 @@
 
 namespace gcompile {
 
+/// What is known of the nodes of an expression: without it, everything may be NaN.
+struct KnownNumbers {
+  std::vector<ir::NumberFacts> facts = {};
+  /// Bytes are made of words and of the floats that they are multiplied by, in one step: what cores do that have
+  /// no floats.
+  bool saturates_products = false;
+
+  std::optional<ir::Saturation> saturation(const ir::Dag& dag, int id) const;
+};
+
 /// What a node's text is made of: of a saturating cast, what it rounds and adds itself.
-ir::Arguments printed_arguments(const ir::Dag& dag, const std::vector<ir::NumberFacts>& facts, int id);
+ir::Arguments printed_arguments(const ir::Dag& dag, const KnownNumbers& known, int id);
 
 /// What is handed to the store of a root: a store of 16-bit floats rounds by itself.
 int stored_root(const ir::Dag& dag, int root);
@@ -42,8 +52,7 @@ class ExpressionPrinter {
   /// Constants that are printed as leaves are.
   void print_as_leaves(std::set<int> constants) { leaves_ = std::move(constants); }
 
-  /// What is known of the dag's nodes; without it, everything may be NaN.
-  void know(std::vector<ir::NumberFacts> facts) { facts_ = std::move(facts); }
+  void know(KnownNumbers known) { known_ = std::move(known); }
 
   /// By node, the positions that loads and iotas print in place of their indices: an index along an axis of
   /// one element has no part in them, and what only it needs is not named. They have to outlive the printer.
@@ -86,13 +95,13 @@ class ExpressionPrinter {
     int bits;
   };
   Comparison compared(int id, bool vector) const;
-  bool is_number(int id) const { return !facts_.empty() && facts_[id].number; }
+  bool is_number(int id) const { return !known_.facts.empty() && known_.facts[id].number; }
 
   const ir::Dag& dag_;
   std::vector<std::uint64_t> dependence_;
   LeafPrinter leaf_;
   const std::vector<ir::Index>* addresses_ = nullptr;
-  std::vector<ir::NumberFacts> facts_;
+  KnownNumbers known_;
   std::map<int, std::string> constants_;
   std::set<int> leaves_;
   std::set<int> positions_;

@@ -51,7 +51,7 @@ NestPrinter::NestPrinter(LoopNest nest, const std::vector<KernelTensor>& operand
       sizes_(sizes),
       dependence_(nest_.dependence()),
       expressions_(nest_.form->dag, dependence_, [this](int id, bool vector) { return leaf(id, vector); }) {
-  expressions_.know(number_facts(nest_.form->dag, operands_));
+  expressions_.know({number_facts(nest_.form->dag, operands_), false});
   expressions_.address_by(nest_.address);
   std::set<int> named;
   for (std::size_t id = 0; id < nest_.form->dag.nodes().size(); ++id) {

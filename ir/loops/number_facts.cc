@@ -132,7 +132,19 @@ int unclamped(const Dag& dag, int id, ElementType type, double shift) {
 
 }  // namespace
 
-std::optional<Saturation> saturation_of(const Dag& dag, const std::vector<NumberFacts>& facts, int id) {
+Arguments Saturation::arguments() const {
+  Arguments out;
+  if (product) {
+    out = {product->word, product->factor};
+  } else {
+    out = {value};
+  }
+  if (shift) out.push_back(*shift);
+  return out;
+}
+
+std::optional<Saturation> saturation_of(const Dag& dag, const std::vector<NumberFacts>& facts, int id,
+                                        bool finds_products) {
   const ScalarNode& node = dag[id];
   if (node.op != ScalarOp::kCast || !is_small_integer(node.type)) return std::nullopt;
   const int argument = node.arguments[0];
@@ -155,6 +167,13 @@ std::optional<Saturation> saturation_of(const Dag& dag, const std::vector<Number
   if (rounding.op == ScalarOp::kRoundHalfEven) out.value = rounding.arguments[0];
   out.value = unclamped(dag, out.value, node.type, out.shift ? shift : 0);
   out.fits = facts[static_cast<std::size_t>(out.value)].bound < std::ldexp(1.0, 31) - 1024;
+  const ScalarNode& product = dag[unrounded(dag, out.value)];
+  for (const int i : {0, 1}) {
+    if (!finds_products || !out.fits || product.op != ScalarOp::kMul || out.product) continue;
+    const ScalarNode& converted = dag[unrounded(dag, product.arguments[static_cast<std::size_t>(i)])];
+    if (converted.op != ScalarOp::kCast || dag.type(converted.arguments[0]) != ElementType::kInt32) continue;
+    out.product = {converted.arguments[0], product.arguments[static_cast<std::size_t>(1 - i)]};
+  }
   return out;
 }
 

@@ -32,12 +32,20 @@ struct Saturation {
   int value = 0;
   std::optional<int> shift = {};  // a whole constant of at most 8 bits; none: nothing is added
   bool fits = false;              // int32 holds every value, and every sum with `shift`
+  /// The word that `value` is the product of, as a float32, with a float32.
+  struct Product {
+    int word = 0, factor = 0;
+  };
+  std::optional<Product> product = {};
 
-  Arguments arguments() const { return shift ? Arguments{value, *shift} : Arguments{value}; }
+  /// What the cast is made of; of a product the word and the float32.
+  Arguments arguments() const;
 };
 
 /// The saturating cast that a cast is whose argument is a whole number and never NaN; clamps that saturation
 /// repeats are left out. nullopt for other nodes.
-std::optional<Saturation> saturation_of(const Dag& dag, const std::vector<NumberFacts>& facts, int id);
+/// `finds_products`: of which the kernels may make one step.
+std::optional<Saturation> saturation_of(const Dag& dag, const std::vector<NumberFacts>& facts, int id,
+                                        bool finds_products = false);
 
 }  // namespace gcompile::ir

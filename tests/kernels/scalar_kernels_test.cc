@@ -1,9 +1,10 @@
 // Contractions of cores without vectors, of bytes in pairs of halves and one by one, and of floats, against loops.
 #include <cmath>
+#include <random>
 
 #include "gcrt/cpu/image/conv_scalar_int8.h"
 #include "gcrt/cpu/image/depthwise_scalar_int8.h"
-#include "gcrt/isa/saturate.h"
+#include "gcrt/isa/saturate_product.h"
 #include "integer_reference.h"
 
 namespace kernel_test {
@@ -176,6 +177,37 @@ TEST(ScalarFloat, NearestByBits) {
   for (int i = -3000; i <= 3000; ++i) {
     const float tie = static_cast<float>(i) / 4;
     for (const float value : {tie, std::nextafter(tie, 1e9f), std::nextafter(tie, -1e9f)}) check(value);
+  }
+}
+
+TEST(ScalarFloat, NearestProduct) {
+  std::mt19937 random(1);
+  const auto check = [](std::int32_t word, float factor) {
+    const float product = static_cast<float>(word) * factor;
+    const int expected = nearest_by_bits(product), given = nearest_product(word, factor);
+    if (std::fabs(product) < 511) {
+      ASSERT_EQ(given, expected) << word << " * " << factor;
+    } else if (std::fabs(product) < 0x1p31f) {
+      ASSERT_GE(product < 0 ? -given : given, 510) << word << " * " << factor;
+    }
+  };
+  for (int i = 0; i < 2000000; ++i) {
+    // Normal factors, and now and then another number.
+    const float factor = std::ldexp(1 + static_cast<float>(random() % (1 << 23)) * 0x1p-23f,
+                                    static_cast<int>(random() % 48) - 40);
+    const auto word = static_cast<std::int32_t>(random()) >> (random() % 32);
+    check(word, i % 16 == 0 ? -factor : factor);
+    // A product within some last bits of a half.
+    const double half = static_cast<double>(random() % 1024) - 511.5,
+                 nearest = half / static_cast<double>(factor);
+    if (std::fabs(nearest) < 2e9) check(static_cast<std::int32_t>(std::nearbyint(nearest)), factor);
+  }
+  // 2^k * (odd + 0.5) / 2^k is a half.
+  for (int bits = 1; bits < 22; ++bits) {
+    for (int odd = -600; odd < 600; ++odd) check((2 * odd + 1) << (bits - 1), std::ldexp(1.0f, -bits));
+  }
+  for (const float factor : {0.0f, 1e-40f, 1.0f, 0.5f, 0.49999997f, 3e38f}) {
+    for (const std::int32_t word : {0, 1, -1, 77, -1000, 2147483647, -2147483647 - 1}) check(word, factor);
   }
 }
 

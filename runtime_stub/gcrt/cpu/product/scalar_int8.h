@@ -12,6 +12,7 @@
 
 #include "gcrt/cpu/product/sum_epilogue.h"
 #include "gcrt/isa/halves.h"
+#include "gcrt/isa/thumb_sums.h"
 
 namespace GCRT_NAMESPACE {
 
@@ -73,7 +74,15 @@ template <bool InHalves, class TW>
 GCRT_NOINLINE inline void multiply_lines(const std::int32_t* lines, const TW* w, std::ptrdiff_t words,
                                          int columns, std::int32_t* sums) {
   const std::int32_t* const end = lines + 4 * words;
-  for (int j = 0; j < columns;) {
+  int j = 0;
+#if defined(GCRT_SUMS_IN_HIGH_REGISTERS)
+  if constexpr (!InHalves && sizeof(TW) == 1) {
+    for (; j + 2 <= columns; j += 2, w += 8 * words, sums += 2 * kLineRows) {
+      sum_pairs(lines, w, w + 4 * words, 4 * words, sums);
+    }
+  }
+#endif
+  while (j < columns) {
     const TW* from = w;
     const std::int32_t* x = lines;
     std::int32_t s00 = 0, s01 = 0;
@@ -119,7 +128,15 @@ GCRT_NOINLINE inline void multiply_row(const T* row, std::int32_t zero, const TW
   const std::int32_t less = halves(-zero, -zero);
   const T* const end = row + depth;
   const T* const whole = row + (InHalves ? depth / 4 * 4 : 0);
-  for (int j = 0, together; j < columns; j += together, w += together * stride) {
+  int j = 0;
+#if defined(GCRT_SUMS_IN_HIGH_REGISTERS)
+  if constexpr (!InHalves && sizeof(TW) == 1) {
+    for (; j + 3 <= columns; j += 3, w += 3 * stride) {
+      sum_three_columns(row, zero, w, stride, depth, sums + j);
+    }
+  }
+#endif
+  for (int together; j < columns; j += together, w += together * stride) {
     together = columns - j < 4 ? 1 : 4;
     const std::ptrdiff_t step = together == 4 ? stride : 0, third = 3 * step;
     const TW* from = w;
