@@ -74,6 +74,9 @@ HELP = {
              "holds, `onnx.save(model, path, save_as_external_data=False)` writes a model without.",
     "E0306": "`--kernel` names a node of the model, as the report lists it beside each step, and a family that serves "
              "its kind of work; `--explain NODE` shows which do.",
+    "E0308": "The message names what takes most and what helps. A budget counts what is known to the byte when the project is "
+             "written: `--max-flash` the weights, `--max-ram` arena, state and instance, `--max-stack` what the header "
+             "tells. [code_size.md](code_size.md) has more.",
     "W0305": "Nothing is less exact than asked for: these products keep more bits, and are slower or have larger "
              "weights. Another `--precision` or `--arch` may suit the model better.",
     "E0401": "Give every open dimension a size with the flags that the message shows. `--dim N=1,2,4` makes a project of "
@@ -149,6 +152,7 @@ CAUSES = {
     "E0307": "The weights of the model lie in a file of their own (ONNX calls it external data) that is missing, cut off, or "
              "not inside the model's folder.",
     "E0306": "`--kernel` names a node that no step of the family's kind computes.",
+    "E0308": "The project takes more memory than `--max-flash`, `--max-ram` or `--max-stack` allows.",
     "W0305": "A product is computed in another format than `--precision` names, because the GPU or the values do not "
              "allow it.",
     "E0401": "A dimension of an input has a name or nothing where a size should be, and no option gives it one.",

@@ -46,6 +46,9 @@ constexpr OfTarget kOfTargets[] = {
     {"--runner", Target::kCpp, "what runs on a GPU is built for the one that is here"},
     {"--cpu", Target::kCpp, "it names a processor, and the kernels run on a GPU"},
     {"--pack", Target::kCpp, "it names build systems of microcontrollers"},
+    {"--max-flash", Target::kCpp, "it is of the memory of microcontrollers"},
+    {"--max-ram", Target::kCpp, "it is of the memory of microcontrollers"},
+    {"--max-stack", Target::kCpp, "kernels run on a GPU"},
     {"--weight-bits", Target::kCpp, "no CUDA kernel decodes packed weights"},
 };
 

@@ -66,6 +66,7 @@ struct Options {
   Target target = Target::kCpp;
   std::string name;  // prefix; empty: from the file's name
   std::string cpu = "native";
+  std::optional<std::int64_t> max_flash, max_ram, max_stack;  // bytes
   std::string arch = kDefaultCudaArch;
   bool cublaslt = false;                                            // --gemm cublaslt
   std::vector<std::pair<std::string, std::string>> forced_kernels;  // --kernel: node of the model, family

@@ -39,6 +39,20 @@ std::int64_t number_of(const char* option, const std::string& text, std::int64_t
   return value;
 }
 
+std::int64_t bytes_of(const char* option, const std::string& text) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 50;
+  const bool has_unit = !text.empty() && (text.back() == 'K' || text.back() == 'M');
+  const int shift = !has_unit ? 0 : text.back() == 'K' ? 10 : 20;
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size() - (has_unit ? 1 : 0);
+  const auto [parsed, failure] = std::from_chars(text.data(), end, value);
+  if (failure != std::errc() || parsed != end || value < 0 || value > kMost >> shift) {
+    usage_error(fmt::format("{} '{}': that is no number of bytes", option, printable(text)),
+                fmt::format("for example {0} 65536, {0} 64K or {0} 2M", option));
+  }
+  return value << shift;
+}
+
 void add_dim(Options& options, const std::string& text) {
   if (auto bounds = frontend::parse_dim_bounds(text)) {
     options.import.bindings.bounds.push_back(std::move(*bounds));

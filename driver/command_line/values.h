@@ -11,6 +11,8 @@ namespace gcompile {
 /// A whole number of [lowest, highest].
 std::int64_t number_of(const char* option, const std::string& text, std::int64_t lowest,
                        std::int64_t highest);
+/// A number of bytes, of KiB ("64K") or MiB ("2M").
+std::int64_t bytes_of(const char* option, const std::string& text);
 
 void add_dim(Options& options, const std::string& text);
 void add_shape(Options& options, const std::string& text);

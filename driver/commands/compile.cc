@@ -18,6 +18,7 @@
 #include "codegen/program/statistics.h"
 #include "codegen/report/quantities.h"
 #include "driver/command_line/option_table.h"
+#include "driver/commands/budgets.h"
 #include "driver/commands/commands.h"
 #include "driver/commands/explain_node.h"
 #include "driver/commands/processor_note.h"
@@ -459,6 +460,7 @@ Answer run_compile(const Options& options, Terminal& terminal) {
   expect_publishable(options.output, publish_options);
   const Compilation compilation = compile_model(options, terminal);
   const Program& program = compilation.program;
+  expect_budgets(program, options, machine_of(options));
   terminal.stage(4, kStages, "emit", counted(static_cast<std::int64_t>(program.kernels.size()), "kernel"));
   const FileSet files = emit_project(compilation, options);
   throw_if_interrupted();
