@@ -295,7 +295,11 @@ void Importer::bind_if(const onnx::NodeProto& node, const ir::Operator& op, cons
   }
   const std::vector<CountOfResult> counts = join_counts(branches);
   for (Branch* branch : branches) branch->graph.erase_unused_constants();
-  results.resize(branches.front()->graph.outputs().size(), node.output(0) + "_count");
+  results.resize(branches.front()->graph.outputs().size());
+  for (const CountOfResult& count : counts) {
+    const std::string& counted = results[count.result];
+    if (results[count.count].empty() && !counted.empty()) results[count.count] = counted + "_count";
+  }
   operands->insert(operands->end(), captures.values.begin(), captures.values.end());
   const ir::NodeId id = add_node(node, op, std::move(*operands), {}, results, scope);
   std::vector<ir::Graph>& graphs = scope.graph->node(id).subgraphs;
