@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -25,24 +27,25 @@ struct Use {
   const char* option;
   std::optional<std::int64_t> budget;
   std::int64_t bytes;
-  std::string of;  // "weights 4,096"
-  Contributors contributors;
+  std::string of;                              // "weights 4,096"
+  std::function<Contributors()> contributors;  // asked where the budget is exceeded
   std::string help;
 };
 
-void expect_budget(Use use, Diagnostics& diagnostics) {
+void expect_budget(const Use& use, Diagnostics& diagnostics) {
   if (!use.budget || use.bytes <= *use.budget) return;
   Diagnostic diagnostic;
   diagnostic.code = "E0308";
   diagnostic.message = fmt::format("{} {}: the project takes {} bytes, {} more: {}", use.option, *use.budget,
                                    grouped(use.bytes), grouped(use.bytes - *use.budget), use.of);
-  std::stable_sort(use.contributors.begin(), use.contributors.end(),
+  Contributors contributors = use.contributors();
+  std::stable_sort(contributors.begin(), contributors.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
-  for (std::size_t i = 0; i < std::min(kMostNamed, use.contributors.size()); ++i) {
-    const auto& [bytes, what] = use.contributors[i];
+  for (std::size_t i = 0; i < std::min(kMostNamed, contributors.size()); ++i) {
+    const auto& [bytes, what] = contributors[i];
     diagnostic.details.push_back(fmt::format("{} bytes: {}", grouped(bytes), printable(what)));
   }
-  diagnostic.help = std::move(use.help);
+  diagnostic.help = use.help;
   diagnostics.add(std::move(diagnostic));
 }
 
@@ -53,54 +56,61 @@ std::string name_of(const Buffer& buffer) {
 
 /// The buffers of the step in which most bytes are alive.
 Contributors alive_at_peak(const Schedule& schedule) {
-  std::int64_t most = -1, peak = 0;
-  const auto alive = [&](const Buffer& buffer, std::int64_t step) {
-    return buffer.begin_step <= step && step < buffer.end_step;
-  };
-  for (const Buffer& first : schedule.buffers) {
-    std::int64_t sum = 0;
-    for (const Buffer& buffer : schedule.buffers) sum += alive(buffer, first.begin_step) ? buffer.size : 0;
-    if (sum > most) most = sum, peak = first.begin_step;
+  std::map<std::int64_t, std::int64_t> changes;  // of the bytes that are alive, by step
+  for (const Buffer& buffer : schedule.buffers) {
+    changes[buffer.begin_step] += buffer.size;
+    changes[buffer.end_step] -= buffer.size;
+  }
+  std::int64_t alive = 0, most = -1, peak = 0;
+  for (const auto& [step, change] : changes) {
+    alive += change;
+    if (alive > most) most = alive, peak = step;
   }
   Contributors out;
   for (const Buffer& buffer : schedule.buffers) {
-    if (alive(buffer, peak)) out.emplace_back(buffer.size, name_of(buffer));
+    const bool is_alive = buffer.begin_step <= peak && peak < buffer.end_step;
+    if (is_alive) out.emplace_back(buffer.size, name_of(buffer));
   }
   return out;
 }
 
 Use flash_of(const Program& program, const Options& options) {
-  Use use{"--max-flash",
+  const std::int64_t bytes = options.weights == WeightsMode::kFile ? 0 : weights_file_bytes(program);
+  const auto contributors = [&program] {
+    Contributors out;
+    for (const Offset& weight : program.weight_offsets) out.emplace_back(weight.bytes, weight.what);
+    return out;
+  };
+  return {"--max-flash",
           options.max_flash,
-          weights_file_bytes(program),
-          fmt::format("weights {}; the code comes on top", grouped(weights_file_bytes(program))),
-          {},
-          ""};
-  for (const Offset& weight : program.weight_offsets)
-    use.contributors.emplace_back(weight.bytes, weight.what);
-  use.help =
-      "a model that was quantised in training has a quarter of the weights, --weight-bits packs those of "
-      "products, --extra-weights 0 keeps all as they are, --weights file leaves them out of the program";
-  return use;
+          bytes,
+          fmt::format("weights {}; the code comes on top", grouped(bytes)),
+          contributors,
+          "a model that was quantised in training has a quarter of the weights, --weight-bits packs those of "
+          "products, --extra-weights 0 keeps all as they are, --weights file leaves them out of the program"};
 }
 
 Use ram_of(const Program& program, const Options& options) {
-  const Schedule& schedule = program.schedules.back();
-  const std::int64_t instance = instance_bytes(program);
-  Use use{"--max-ram",
-          options.max_ram,
-          schedule.arena_bytes + program.state_bytes + instance,
-          fmt::format("arena {}, state {}, instance {}", grouped(schedule.arena_bytes),
-                      grouped(program.state_bytes), grouped(instance)),
-          alive_at_peak(schedule),
-          ""};
-  for (const StateTensor& state : program.states)
-    use.contributors.emplace_back(state.bytes(), fmt::format("state {}", state.input_name));
-  use.help =
+  const Schedule& largest =
+      *std::max_element(program.schedules.begin(), program.schedules.end(),
+                        [](const Schedule& a, const Schedule& b) { return a.arena_bytes < b.arena_bytes; });
+  const std::int64_t arena = arena_bytes(program), instance = instance_bytes(program);
+  const auto contributors = [&program, &largest] {
+    Contributors out = alive_at_peak(largest);
+    for (const StateTensor& state : program.states)
+      out.emplace_back(state.bytes(), fmt::format("state {}", state.input_name));
+    return out;
+  };
+  return {
+      "--max-ram",
+      options.max_ram,
+      arena + program.state_bytes + instance,
+      fmt::format("arena {}, state {}, instance {}", grouped(arena), grouped(program.state_bytes),
+                  grouped(instance)),
+      contributors,
       options.optimize_for_size
           ? "smaller or fewer maps in one step: these are alive together (README.md, or the report, has all)"
-          : "--optimize-for size takes the kernels with the least scratch, and images in strips of rows";
-  return use;
+          : "--optimize-for size takes the kernels with the least scratch, and images in strips of rows"};
 }
 
 Use stack_of(const Program& program, const Options& options, const Machine& machine) {
@@ -114,7 +124,7 @@ Use stack_of(const Program& program, const Options& options, const Machine& mach
       options.max_stack,
       most,
       "what its kernels keep there, at most",
-      {},
+      [] { return Contributors(); },
       "--cpu names the processor, for which the project then has one level; --explain NODE says which other "
       "kernels serve a node, and --kernel NODE=FAMILY takes one"};
 }

@@ -209,9 +209,11 @@ class Fuser {
       const std::int64_t elements = std::max<std::int64_t>(1, ir::highest(ir::element_count(inner->extents)));
       const double repeats = reads.elements / static_cast<double>(elements);
       const int work = work_of(*inner);
-      // What takes turns is computed in its own turn alone, by packs.
-      const bool is_plain = form->is_map() && !ir::interleaves(*form);
-      if (repeats > 1.01 && repeats * work > (is_plain ? kMaxRepeatedWork : kMaxRepeatedByStages)) {
+      // What takes turns is computed in its own turn alone, by packs; to find that out takes as long as the form.
+      const auto most_work = [&] {
+        return form->is_map() && !ir::interleaves(*form) ? kMaxRepeatedWork : kMaxRepeatedByStages;
+      };
+      if (repeats > 1.01 && repeats * work > most_work()) {
         context_.refused(subject(reader), fmt::format("would compute {} {:.1f} times per element",
                                                       subject(*producer), repeats));
         continue;
