@@ -11,6 +11,6 @@ namespace gcompile {
 constexpr std::int64_t hand_over(std::int64_t bytes) { return bytes * 2 / 5 * 1000; }
 
 /// The same between cores that may share a cache or not: between the two.
-constexpr std::int64_t usual_hand_over(std::int64_t bytes) { return hand_over(bytes) / 4; }
+constexpr std::int64_t usual_hand_over(std::int64_t bytes) { return hand_over(bytes) / 6; }
 
 }  // namespace gcompile
