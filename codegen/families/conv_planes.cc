@@ -98,7 +98,7 @@ Packing pack(const ir::Tensor& weights, std::int64_t channels) {
   return pack_rows(weights, view, channels);
 }
 
-/// The sides of the kernel where the runtime has its taps one behind the other, which takes 8 KB of code; else 0.
+/// The sides of the kernel where the runtime has its taps one behind the other, which takes 2 KB more of code; else 0.
 std::int64_t known_kernel(const ImageShape& image, const Machine& machine) {
   const bool is_dense = image.stride_h == 1 && image.dilation_h == 1 && image.dilation_w == 1;
   const bool is_known = image.kernel_h == image.kernel_w && (image.kernel_h == 3 || image.kernel_h == 5);

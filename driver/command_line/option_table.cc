@@ -169,6 +169,12 @@ std::vector<OptionRecord> graph_options() {
   };
 }
 
+/// A budget of memory that a project may take.
+OptionRecord budget_of_bytes(const char* name, const char* help,
+                             void (*apply)(Options& options, const std::string& value)) {
+  return {name, "", "BYTES", ValueKind::kText, {}, kTarget, {kCompile}, false, help, apply};
+}
+
 std::vector<OptionRecord> target_options() {
   return {
       {"--target",
@@ -191,41 +197,23 @@ std::vector<OptionRecord> target_options() {
        false,
        "what the build files of a C++ project pass as -march=, or as -mcpu= for a core of ARM (native)",
        set_cpu},
-      {"--max-flash",
-       "",
-       "BYTES",
-       ValueKind::kText,
-       {},
-       kTarget,
-       {kCompile},
-       false,
-       "refuses a project whose weights take more, and says which of them take most; 64K and 2M are numbers "
-       "too",
-       [](Options& options, const std::string& value) {
-         options.max_flash = bytes_of("--max-flash", value);
-       }},
-      {"--max-ram",
-       "",
-       "BYTES",
-       ValueKind::kText,
-       {},
-       kTarget,
-       {kCompile},
-       false,
-       "refuses a project whose arena, state and instance take more together, and says what takes most",
-       [](Options& options, const std::string& value) { options.max_ram = bytes_of("--max-ram", value); }},
-      {"--max-stack",
-       "",
-       "BYTES",
-       ValueKind::kText,
-       {},
-       kTarget,
-       {kCompile},
-       false,
-       "refuses a project of which a run takes more of the stack, as NAME_STACK_BYTES tells it",
-       [](Options& options, const std::string& value) {
-         options.max_stack = bytes_of("--max-stack", value);
-       }},
+      budget_of_bytes(
+          "--max-flash",
+          "refuses a project whose weights take more, and says which of them take most; 64K and 2M are "
+          "numbers too",
+          [](Options& options, const std::string& value) {
+            options.max_flash = bytes_of("--max-flash", value);
+          }),
+      budget_of_bytes(
+          "--max-ram",
+          "refuses a project whose arena, state and instance take more together, and says what takes most",
+          [](Options& options, const std::string& value) { options.max_ram = bytes_of("--max-ram", value); }),
+      budget_of_bytes(
+          "--max-stack",
+          "refuses a project of which a run takes more of the stack, as NAME_STACK_BYTES tells it",
+          [](Options& options, const std::string& value) {
+            options.max_stack = bytes_of("--max-stack", value);
+          }),
       {"--arch",
        "",
        "GPU[,GPU]...",

@@ -205,7 +205,7 @@ class ChannelFolder {
     }
   }
 
-  /// As many of the channels that nobody needs stay as kernels compute beside the others anyway.
+  /// Channels that nobody needs stay as far as kernels compute them beside the others anyway.
   bool keep_some(Component& component) {
     const auto count = static_cast<std::int64_t>(component.is_needed.size());
     const std::int64_t needed = std::count(component.is_needed.begin(), component.is_needed.end(), true);
@@ -224,7 +224,7 @@ class ChannelFolder {
     return true;
   }
 
-  // Without the others -------------------------------------------------------------------------------------
+  // What the graph is without the others -------------------------------------------------------------------
 
   /// Nothing where the value keeps all of its channels.
   const Channels* kept_of(ValueId value) {

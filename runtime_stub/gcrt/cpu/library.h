@@ -95,7 +95,7 @@ inline void top_k(std::ptrdiff_t outer, std::ptrdiff_t extent, std::ptrdiff_t in
   }
 }
 
-// A row of y combined with a row of updates, which is no part of it.
+// Combines a row of y with a row of updates, which is no part of it.
 template <class Combine, class T>
 inline void combine_row(std::ptrdiff_t count, const T* updates, T* y) {
   if constexpr (std::is_same<Combine, ScatterReplace>::value) {
