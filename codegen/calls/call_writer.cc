@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "base/diagnostics.h"
 #include "codegen/calls/kernel_name.h"
@@ -112,10 +111,8 @@ void print_body(KernelCall& call, const ir::LoopForm& form, const std::vector<Ke
   add_headers_of_expressions(call, form.dag);
   call.checked = !form.checks.empty();
   if (call.checked) call.body += print_checks(form, operands, 1, call.sizes);
-  const double least_work =
-      call.is_alone ? std::numeric_limits<double>::infinity() : machine.least_threaded_work();
-  const PrintedLoops loops =
-      print_loops(form, operands, result, 1, least_work, call.sizes, call.by_rows ? kRowsOfImage : -1);
+  const PrintedLoops loops = print_loops(form, operands, result, 1, machine.least_threaded_work(), call.sizes,
+                                         call.by_rows ? kRowsOfImage : -1);
   call.time_alone = machine.picoseconds_of_work(loops.work);
   call.headers.insert(call.headers.end(), loops.headers.begin(), loops.headers.end());
   call.body += loops.text;
@@ -344,9 +341,8 @@ void CallWriter::loops(const ir::LoopForm& whole) {
 }
 
 KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Storage& to,
-                     const Machine& machine, bool alone) {
+                     const Machine& machine) {
   KernelCall call;
-  call.is_alone = alone;
   call.family = "copy";
   if (info_of(machine.target).has_device_memory) call.device.emplace();
   CallArgument source;
@@ -370,7 +366,7 @@ KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Stor
 }
 
 const char* threads_argument(KernelCall& out) {
-  if (out.is_alone) return "nullptr";
+  if (out.is_short) return "nullptr";
   out.threaded = true;
   return "threads";
 }

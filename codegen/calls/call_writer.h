@@ -121,9 +121,9 @@ class CallWriter {
 /// Adds the headers that types and functions of an expression take, beside those of every kernel.
 void add_headers_of_expressions(KernelCall& call, const ir::Dag& dag);
 
-/// Copies a tensor from one home to another; `alone`: in one thread, however long it takes.
+/// Copies a tensor from one home to another.
 KernelCall copy_call(const ir::TensorType& type, const Storage& from, const Storage& to,
-                     const Machine& machine, bool alone);
+                     const Machine& machine);
 
 /// The epilogue functor of a contraction whose accumulators lie at (row m, column n).
 /// Sets the call's functor.

@@ -80,14 +80,14 @@ struct KernelCall {
   Text shape;  // the first statements of the function: sizes that are the same whatever kernel serves
   Text body;   // those behind them, indented by one level as they are
   std::vector<CallArgument> arguments;
-  SizeParameters sizes;   // parameters behind them
-  bool checked = false;   // body ends by returning bool
-  bool on_host = false;   // a function of the host in a program for a device
-  bool in_tiles = false;  // multiplies in the tile unit where a level has one
-  bool threaded = false;  // last parameter `const Threads* threads`
-  bool is_alone = false;  // runs in one thread, since a second is not worth it: that parameter is not wanted
-  bool by_rows = false;   // last parameters `begin, end`: makes these rows of its result
-  std::int64_t time_alone = 0;     // picoseconds, predicted, in one thread
+  SizeParameters sizes;         // parameters behind them
+  bool checked = false;         // body ends by returning bool
+  bool on_host = false;         // a function of the host in a program for a device
+  bool in_tiles = false;        // multiplies in the tile unit where a level has one
+  bool threaded = false;        // last parameter `const Threads* threads`
+  bool is_short = false;        // takes less time than a second thread is worth: that parameter is not wanted
+  bool by_rows = false;         // last parameters `begin, end`: makes these rows of its result
+  std::int64_t time_alone = 0;  // picoseconds, predicted, in one thread
   std::int64_t multiply_adds = 0;  // at the largest sizes
   RunFigures figures;              // bytes: set where the call joins a schedule
   bool multiplies_bytes = false;   // both sides of them are integers of 8 bits

@@ -129,8 +129,8 @@ class ScheduleWriter {
     for (const Argument& a : step.arguments) arguments.push_back(argument(a));
     for (const ir::Dim size : step.sizes) arguments.push_back(size_of(size));
     if (!step.on_host && (last_.is_for_every_call || step.threaded)) {
-      arguments.push_back(last_.argument);
-      used_.insert(last_.argument);
+      arguments.push_back(step.alone ? "nullptr" : last_.argument);
+      if (!step.alone) used_.insert(last_.argument);
     }
     if (step.strip_kernel >= 0) {
       arguments.push_back(fmt::format("strip.begin[{}]", step.strip_kernel));

@@ -25,19 +25,14 @@ std::unique_ptr<ScheduleBuilder> planned_schedule(const SizedGraph& sized,
     return builder;
   };
   KernelOptions kernels = options.kernels;
-  auto chooser = std::make_unique<KernelChooser>(kernels);
-  std::unique_ptr<ScheduleBuilder> best = planned({}, *chooser);
+  KernelChooser fastest(kernels);
+  std::unique_ptr<ScheduleBuilder> best = planned({}, fastest);
   if (const double price = best->weight_price(); price > kernels.machine.weight_price) {
     kernels.machine.weight_price = price;
-    chooser = std::make_unique<KernelChooser>(kernels);
-    best = planned({}, *chooser);
+    KernelChooser thrifty(kernels);
+    best = planned({}, thrifty);
   }
-  if (!options.optimize_for_size) {
-    // The same steps, some of them in one thread: kernels that run in both ways are there twice.
-    ScheduleOptions choices;
-    choices.alone = best->steps_in_one_thread(kernels.machine);
-    return choices.alone.empty() ? std::move(best) : planned(choices, *chooser);
-  }
+  if (!options.optimize_for_size) return best;
   // What an order or a copy saves shows only in the plan:
   // every combination is planned, the first smallest wins.
   kernels.machine.smallest_scratch = true;

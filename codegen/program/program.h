@@ -105,6 +105,7 @@ struct Step {
   bool checked = false;   // kCall: the function returns false when a run-time index is out of range
   bool on_host = false;   // kCall: a function of the host in a program for a device
   bool threaded = false;  // kCall: takes the thread pool as last argument
+  bool alone = false;     // kCall: takes none instead
   int strip_kernel = -1;  // kCall: position among the kernels of strips; takes its rows at last
   // kCall: in parameter order; kCopy: {from, to}; kIf: {condition}; kStrips: {buffers}
   std::vector<Argument> arguments;

@@ -114,6 +114,7 @@ class StepConverter {
     step.function = kernels_.name_of(from);
     step.checked = from.call.checked;
     step.threaded = from.call.threaded;
+    step.alone = from.alone;
     step.on_host = from.call.on_host;
     for (const CallArgument& a : from.call.arguments) step.arguments.push_back(addresses_.of(a));
     step.sizes = from.call.sizes.sizes();
@@ -214,6 +215,8 @@ void ScheduleBuilder::plan(const ScheduleOptions& choices, KernelChooser& choose
   if (target_.has_device_memory) schedule_.device.emplace().host_bytes = scheduler.host_bytes();
   check_forced(chooser.forced_used(), diagnostics);
   diagnostics.throw_if_errors();
+  // Steps whose sizes are of the run keep their threads.
+  if (target_.has_thread_pool && !schedule_.formulas) leave_to_one_thread(steps_, options_.kernels.machine);
   plan_arena(scheduler.now());
   if (target_.has_device_memory) add_zeroed_words();
 }
@@ -224,11 +227,6 @@ double ScheduleBuilder::weight_price() const {
   for (const WeightBlob::Entry& entry : weights_.entries()) bytes += entry.bytes;
   const std::int64_t budget = bytes / 100 * options_.extra_weights_percent;
   return extra <= budget ? 0 : weight_price_within(steps_, budget);
-}
-
-std::set<std::int64_t> ScheduleBuilder::steps_in_one_thread(const Machine& machine) const {
-  if (!target_.has_thread_pool || schedule_.formulas) return {};
-  return gcompile::steps_in_one_thread(steps_, machine);
 }
 
 Schedule ScheduleBuilder::finish(Program& program, KernelTable& kernels, std::vector<std::size_t> places) {

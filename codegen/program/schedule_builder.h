@@ -29,9 +29,6 @@ class ScheduleBuilder {
   /// 0: the weights are within their budget. Else the price of a byte that brings them there.
   double weight_price() const;
 
-  /// Numbers of the steps that are better left to one thread: none where sizes are of the run.
-  std::set<std::int64_t> steps_in_one_thread(const Machine& machine) const;
-
   /// What the kernels have asked for; once.
   WeightBlob take_weights() { return std::move(weights_); }
   /// The steps get their addresses, and their kernels join `kernels` and `program`; once. `places`: of the

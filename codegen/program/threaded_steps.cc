@@ -35,9 +35,11 @@ struct Reached {
   std::array<Way, kWays> before = {kAlone, kAlone};
 };
 
-void judge(const std::vector<LoweredStep>& steps, const Machine& machine, std::set<std::int64_t>& alone) {
+}  // namespace
+
+void leave_to_one_thread(std::vector<LoweredStep>& steps, const Machine& machine) {
   std::vector<Reached> reached(1);
-  for (const LoweredStep& step : steps) {
+  for (LoweredStep& step : steps) {
     Reached next;
     for (const Way way : {kAlone, kThreaded}) {
       const Way other = way == kAlone ? kThreaded : kAlone;
@@ -49,24 +51,16 @@ void judge(const std::vector<LoweredStep>& steps, const Machine& machine, std::s
                            : kNever;
     }
     reached.push_back(next);
-    judge(step.then_steps, machine, alone);
-    judge(step.else_steps, machine, alone);
+    leave_to_one_thread(step.then_steps, machine);
+    leave_to_one_thread(step.else_steps, machine);
   }
   const std::int64_t back =
       steps.empty() ? 0 : usual_hand_over(steps.back().bytes_written - steps.back().scratch_bytes);
   Way way = reached.back().time[kAlone] <= reached.back().time[kThreaded] + back ? kAlone : kThreaded;
   for (std::size_t i = steps.size(); i-- > 0;) {
-    if (way == kAlone && steps[i].call.threaded) alone.insert(steps[i].number);
+    steps[i].alone = way == kAlone && steps[i].call.threaded;
     way = reached[i + 1].before[way];
   }
-}
-
-}  // namespace
-
-std::set<std::int64_t> steps_in_one_thread(const std::vector<LoweredStep>& steps, const Machine& machine) {
-  std::set<std::int64_t> alone;
-  judge(steps, machine, alone);
-  return alone;
 }
 
 }  // namespace gcompile

@@ -2,8 +2,6 @@
 // Which steps of a schedule run in several threads: a step by itself may gain from a second thread what its
 // neighbours lose, which then have to fetch what another core wrote.
 
-#include <cstdint>
-#include <set>
 #include <vector>
 
 #include "codegen/choice/machine.h"
@@ -11,9 +9,9 @@
 
 namespace gcompile {
 
-/// Numbers of the steps that ask for threads and are better left to one, so that a run with two threads takes
-/// the least time: of the two ways to run each step, those of the shortest path through the schedule. A run
+/// Marks the steps whose kernels take threads and that are better left to one, so that a run with two threads
+/// takes the least time: of the two ways to run each step, those of the shortest path through the schedule. A run
 /// begins and ends with what one core has.
-std::set<std::int64_t> steps_in_one_thread(const std::vector<LoweredStep>& steps, const Machine& machine);
+void leave_to_one_thread(std::vector<LoweredStep>& steps, const Machine& machine);
 
 }  // namespace gcompile

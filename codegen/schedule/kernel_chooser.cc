@@ -132,8 +132,8 @@ std::optional<KernelCall> KernelChooser::call_of(const Wanted& wanted, const Can
   call.multiplies_bytes = are_bytes(problem);
   call.multiplies_floats = call.multiply_adds > 0 && is_float(problem.operands[0].element);
   call.time_alone = chosen.planned.cost.picoseconds;
-  call.is_alone = task.alone || (ir::are_constant(problem) &&
-                                 on.is_short(call.time_alone + hand_over(activation_bytes(problem))));
+  call.is_short =
+      ir::are_constant(problem) && on.is_short(call.time_alone + hand_over(activation_bytes(problem)));
   if (call.device) {
     call.device->launches = chosen.planned.cost.launches;
     call.device->time = chosen.planned.cost.time;

@@ -29,7 +29,6 @@ struct KernelTask {
   bool by_rows = false;                    // makes some rows of its result at a time
   const RowMaker* maker = nullptr;         // computes operand 0
   const JoinedOperands* joined = nullptr;  // operands that lie in two places
-  bool alone = false;                      // in one thread, however long it takes
 
   const ir::Node& node() const { return graph.node(id); }
 };

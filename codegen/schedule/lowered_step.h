@@ -14,8 +14,8 @@ namespace gcompile {
 struct LoweredStep {
   enum class Kind : std::uint8_t { kCall, kIf, kTrap, kStrips };
   Kind kind = Kind::kCall;
-  std::int64_t number = 0;  // in the order of a run, those of both branches of an If behind it
   KernelCall call;
+  bool alone = false;               // kCall: runs in one thread, although its kernel takes several
   Storage condition;                // kIf: one bool
   std::vector<ir::Origin> origins;  // what it computes: nodes of the model, or "layout"
   std::string comment, result;

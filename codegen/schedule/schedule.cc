@@ -53,7 +53,6 @@ void Scheduler::lower_node(ScheduleScope& scope, NodeId id) {
     CallWriter writer(graph, id, form, home, weights_, chooser_.machine());
     writer.read_numbers(chooser_.options().trained);
     writer.call().family = remaining.is_map() ? "map" : "reduce";
-    writer.call().is_alone = next_is_alone();
     writer.loops(remaining);
     steps_.emit(scope, std::move(writer.call()), origins_of(node), comment_of(node), result);
     return;
@@ -63,9 +62,8 @@ void Scheduler::lower_node(ScheduleScope& scope, NodeId id) {
     const auto copy = copies.find(value);
     return copy != copies.end() ? copy->second : scope.homes.storage.at(value);
   };
-  KernelTask task = {graph, id, form, home};
-  task.alone = next_is_alone();
-  steps_.emit(scope, chooser_.call_for(task, weights_), origins_of(node), comment_of(node), result);
+  steps_.emit(scope, chooser_.call_for({graph, id, form, home}, weights_), origins_of(node), comment_of(node),
+              result);
 }
 
 /// Operands in a layout that the best family does not take are copied first. Of several GPUs, the oldest
@@ -89,8 +87,8 @@ std::map<ValueId, Storage> Scheduler::copy_operands(ScheduleScope& scope, NodeId
     const ir::Value& value = graph.value(operand);
     if (value.type.count() == 0) continue;  // in any layout
     const Storage copied = steps_.temporary(value.type, *order, value.name, maker_of(graph, operand));
-    KernelCall copy = copy_call(value.type, home(operand), copied, chooser_.machine(), next_is_alone());
-    steps_.emit(scope, std::move(copy), {{"layout", std::nullopt}}, "layout of the next step",
+    steps_.emit(scope, copy_call(value.type, scope.homes.storage.at(operand), copied, chooser_.machine()),
+                {{"layout", std::nullopt}}, "layout of the next step",
                 layout_text(value.type, copied.strides));
     copies[operand] = copied;
   }
@@ -105,7 +103,7 @@ void Scheduler::copy_outputs(ScheduleScope& scope, const std::vector<Storage>& o
     if (value.type.count() == 0) continue;
     if (value.constant) {
       KernelCall call = copy_call(value.type, {-1, 0, ir::row_major_strides(value.type.shape)}, outputs[i],
-                                  chooser_.machine(), next_is_alone());
+                                  chooser_.machine());
       CallArgument source;
       source.kind = CallArgument::Kind::kWeights;
       source.weights = weights_.add_tensor(*value.constant, value.name);
@@ -119,7 +117,7 @@ void Scheduler::copy_outputs(ScheduleScope& scope, const std::vector<Storage>& o
     const Storage& at = scope.homes.storage.at(id);
     const bool there = at.buffer == outputs[i].buffer && at.offset == outputs[i].offset;
     if (!there)
-      steps_.emit(scope, copy_call(value.type, at, outputs[i], chooser_.machine(), next_is_alone()),
+      steps_.emit(scope, copy_call(value.type, at, outputs[i], chooser_.machine()),
                   {{"output", std::nullopt}}, "output", layout_text(value.type, outputs[i].strides));
   }
 }

@@ -19,8 +19,6 @@ struct ScheduleOptions {
   bool lowest_peak =
       false;  // reorder independent nodes so that fewer bytes live at a time; else the graph's order
   bool place_parts = true;  // see StorageAssigner
-  /// Numbers of steps that run in one thread, however long they take: see codegen/program/threaded_steps.h.
-  std::set<std::int64_t> alone = {};
 };
 
 /// Builds the schedule of a graph and, inside If steps, of its branches.
@@ -46,8 +44,6 @@ class Scheduler {
   /// values and the attention that reads them; returns how many.
   std::size_t lower_with_cache(ScheduleScope& scope, std::span<const ir::NodeId> order);
   void lower_if(ScheduleScope& scope, ir::NodeId id);
-  /// Whether the step that comes next runs in one thread.
-  bool next_is_alone() const { return options_.alone.count(steps_.now()) > 0; }
   void copy_outputs(ScheduleScope& scope, const std::vector<Storage>& outputs);
   std::map<ir::ValueId, Storage> copy_operands(ScheduleScope& scope, ir::NodeId id, const ir::Form& form);
 

@@ -98,7 +98,6 @@ LoweredStep StepMaker::made_step(KernelCall call, std::vector<ir::Origin> origin
   call.figures.weight_bytes = sum_of(of_weights, step.weight_bytes);
   step.bytes_read += step.weight_bytes;
   if (call.device) predict(call, step, bytes_by_buffer);
-  step.number = now_;
   step.call = std::move(call);
   step.origins = std::move(origins);
   step.comment = std::move(comment);
